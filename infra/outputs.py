@@ -1,0 +1,143 @@
+"""The contract between the stack and whoever reads it: the stack's outputs, version 1.
+
+`__main__.py` exports exactly the keys of :class:`StackOutputs`; `submitter` and scripts read them back with
+:func:`from_outputs`. New keys may appear within a version and readers ignore keys that they do not know, so that an
+older submitter can read a newer stack. Standard library only: a reader must not pay for importing Pulumi.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+SCHEMA_VERSION: Final = 1
+
+_DEPLOY_AGAIN: Final = "Run `pulumi up` with the infra program that this submitter came with."
+_MASKED: Final = "[secret]"
+
+
+class ContractError(Exception):
+    """The outputs are not a contract that this version can read; the message is one sentence, with its remedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """One job queue with the hardware behind it.
+
+    Attributes:
+        name: The queue's name, the interface that people type: `c5a-large`, `c5a-large-spot`.
+        arn: ARN of the job queue.
+        compute_environment: Name of the compute environment that the queue places jobs on.
+        instance_type: The one EC2 instance type of that environment.
+        purchase: `on-demand` or `spot`.
+        vcpus: vCPUs of one instance.
+        memory_mib: Nominal memory of one instance in MiB; what a job can use is less.
+        gpus: GPUs of one instance.
+        gpu_model: The GPUs' name as EC2 gives it (`T4`); None without GPUs.
+        architecture: `x86_64` or `arm64`.
+        max_vcpus: vCPUs that the environment may run at once.
+        fair_share: Whether the queue has a scheduling policy, so that each job needs a share identifier.
+    """
+
+    name: str
+    arn: str
+    compute_environment: str
+    instance_type: str
+    purchase: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    gpu_model: str | None
+    architecture: str
+    max_vcpus: int
+    fair_share: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOutputs:
+    """Everything that a deployed stack tells its readers; see the module's docstring.
+
+    Attributes:
+        schema_version: Version of the contract, :data:`SCHEMA_VERSION`.
+        region: AWS region of every resource.
+        account_id: AWS account of every resource, 12 digits.
+        queue_names: Sorted names of the queues, for scripts.
+        queues: The queues by name.
+        job_role_arn: Role that the user's code in a job has.
+        execution_role_arn: Role that pulls images, writes logs and reads secrets for a job.
+        submitter_policy_arn: Managed policy for people who only submit.
+        log_group: CloudWatch Logs group of the jobs.
+        ledger_table: DynamoDB table that records what was meant and what was sent.
+        secret_arn: Secrets Manager secret with the values that jobs may read.
+        artifacts_bucket: S3 bucket for what jobs write, or None.
+        image_repository: URL of the ECR repository, or None.
+    """
+
+    schema_version: int
+    region: str
+    account_id: str
+    queue_names: tuple[str, ...]
+    queues: Mapping[str, Queue]
+    job_role_arn: str
+    execution_role_arn: str
+    submitter_policy_arn: str
+    log_group: str
+    ledger_table: str
+    secret_arn: str
+    artifacts_bucket: str | None
+    image_repository: str | None
+
+
+_KEYS: Final = frozenset(field.name for field in fields(StackOutputs))
+_QUEUE_KEYS: Final = frozenset(field.name for field in fields(Queue))
+
+
+def stack_outputs(**values: Any) -> dict[str, Any]:
+    """Return the outputs for the program to export, with the version added.
+
+    The values may be Pulumi outputs, so only their names are checked.
+
+    Raises:
+        TypeError: A key of the contract is missing, or one is not part of it.
+    """
+    values = {"schema_version": SCHEMA_VERSION, **values}
+    if wrong := sorted(values.keys() ^ _KEYS):
+        raise TypeError(f"these keys are missing from the contract or unknown to it: {', '.join(wrong)}")
+    return values
+
+
+def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
+    """Read the contract from a stack's outputs, as `pulumi stack output --json` prints them.
+
+    Raises:
+        ContractError: Not a contract, another version, a missing key, or a value that Pulumi has masked.
+    """
+    if "schema_version" not in outputs:
+        raise ContractError(f"These are not the outputs of an rl-batch stack: schema_version is missing. {_DEPLOY_AGAIN}")
+    version = outputs["schema_version"]
+    if version != SCHEMA_VERSION:
+        raise ContractError(
+            f"The stack's outputs have version {version!r}, this submitter reads version {SCHEMA_VERSION}. "
+            "Install the submitter that the stack was deployed with, or run `pulumi up` from this one."
+        )
+    values = _known(outputs, _KEYS, "the stack's outputs")
+    queues = values["queues"]
+    if not isinstance(queues, Mapping) or not all(isinstance(queue, Mapping) for queue in queues.values()):
+        raise ContractError(f"The stack's output `queues` is not a table of queues. {_DEPLOY_AGAIN}")
+    values["queues"] = MappingProxyType(
+        {name: Queue(**_known(queue, _QUEUE_KEYS, f"queue {name}")) for name, queue in queues.items()}
+    )
+    values["queue_names"] = tuple(values["queue_names"])
+    return StackOutputs(**values)
+
+
+def _known(values: Mapping[str, Any], keys: frozenset[str], where: str) -> dict[str, Any]:
+    """Return the contract's keys out of `values`, all of them there and readable."""
+    if missing := sorted(keys - values.keys()):
+        raise ContractError(f"{where[0].upper()}{where[1:]} lack {', '.join(missing)}. {_DEPLOY_AGAIN}")
+    if masked := sorted(key for key in keys if values[key] == _MASKED):
+        raise ContractError(
+            f"Pulumi has masked {', '.join(masked)} in {where}: read them with "
+            "`pulumi stack output --json --show-secrets`, or stop marking configuration as secret that is none."
+        )
+    return {key: values[key] for key in keys}
