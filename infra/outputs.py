@@ -113,19 +113,19 @@ def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
         ContractError: Not a contract, another version, a missing key, or a value that Pulumi has masked.
     """
     if "schema_version" not in outputs:
-        raise ContractError(f"These are not the outputs of an rl-batch stack: schema_version is missing. {_DEPLOY_AGAIN}")
+        raise ContractError(f"These are not outputs of an rl-batch stack: schema_version is missing. {_DEPLOY_AGAIN}")
     version = outputs["schema_version"]
     if version != SCHEMA_VERSION:
         raise ContractError(
             f"The stack's outputs have version {version!r}, this submitter reads version {SCHEMA_VERSION}. "
             "Install the submitter that the stack was deployed with, or run `pulumi up` from this one."
         )
-    values = _known(outputs, _KEYS, "the stack's outputs")
+    values = _known(outputs, _KEYS, "The contract in the stack's outputs")
     queues = values["queues"]
     if not isinstance(queues, Mapping) or not all(isinstance(queue, Mapping) for queue in queues.values()):
         raise ContractError(f"The stack's output `queues` is not a table of queues. {_DEPLOY_AGAIN}")
     values["queues"] = MappingProxyType(
-        {name: Queue(**_known(queue, _QUEUE_KEYS, f"queue {name}")) for name, queue in queues.items()}
+        {name: Queue(**_known(queue, _QUEUE_KEYS, f"Queue {name}")) for name, queue in queues.items()}
     )
     values["queue_names"] = tuple(values["queue_names"])
     return StackOutputs(**values)
@@ -134,10 +134,10 @@ def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
 def _known(values: Mapping[str, Any], keys: frozenset[str], where: str) -> dict[str, Any]:
     """Return the contract's keys out of `values`, all of them there and readable."""
     if missing := sorted(keys - values.keys()):
-        raise ContractError(f"{where[0].upper()}{where[1:]} lack {', '.join(missing)}. {_DEPLOY_AGAIN}")
+        raise ContractError(f"{where} lacks {', '.join(missing)}. {_DEPLOY_AGAIN}")
     if masked := sorted(key for key in keys if values[key] == _MASKED):
         raise ContractError(
-            f"Pulumi has masked {', '.join(masked)} in {where}: read them with "
+            f"{where} has {', '.join(masked)} masked: read them with "
             "`pulumi stack output --json --show-secrets`, or stop marking configuration as secret that is none."
         )
     return {key: values[key] for key in keys}

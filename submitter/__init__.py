@@ -1,0 +1,1 @@
+"""Submits seeded experiments to the queues of a deployed stack, and watches them."""

@@ -1,0 +1,57 @@
+"""What an error of boto3 means to the user: one sentence, and what to do."""
+
+from typing import Final
+
+from botocore import exceptions as aws
+
+from submitter.errors import AwsError, ConfigurationError, SubmitterError
+
+_LOG_IN: Final = "Log in again (`aws sso login`, or new keys), then type the same command: nothing is sent twice."
+_EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
+_BAD_CREDENTIALS: Final = frozenset(
+    {"InvalidClientTokenId", "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch"}
+)
+_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+
+
+def error_code(error: aws.ClientError) -> str:
+    """Return AWS's code of an error, or an empty string."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def explain(error: Exception) -> SubmitterError | None:
+    """Return what to tell the user, or None when the error does not come from boto3."""
+    match error:
+        case aws.NoCredentialsError() | aws.PartialCredentialsError():
+            return ConfigurationError(
+                "There are no AWS credentials.", "Run `aws configure` or `aws sso login`, or set AWS_PROFILE."
+            )
+        case aws.ProfileNotFound():
+            return ConfigurationError(f"{error}.", "Set AWS_PROFILE to one that `aws configure list-profiles` shows.")
+        case aws.NoRegionError():
+            return ConfigurationError("There is no AWS region.", "Set AWS_DEFAULT_REGION.")
+        case aws.TokenRetrievalError() | aws.SSOTokenLoadError() | aws.UnauthorizedSSOTokenError():
+            return ConfigurationError("The AWS login has expired.", _LOG_IN)
+        case aws.ClientError():
+            return _explain_refusal(error)
+        case aws.HTTPClientError() | aws.ConnectionError():
+            return AwsError(f"AWS cannot be reached: {error}", "Check the network, then type the same command again.")
+        case aws.BotoCoreError():
+            return AwsError(f"The call to AWS failed: {error}")
+        case _:
+            return None
+
+
+def _explain_refusal(error: aws.ClientError) -> SubmitterError:
+    code, words = error_code(error), str(error.response.get("Error", {}).get("Message", ""))
+    call = f"{error.operation_name} ({code})"
+    if code in _EXPIRED:
+        return ConfigurationError("The AWS credentials have expired.", _LOG_IN)
+    if code in _BAD_CREDENTIALS:
+        return ConfigurationError(f"AWS does not accept the credentials: {words}", _LOG_IN)
+    if code in _DENIED:
+        return AwsError(
+            f"AWS refused {call}: {words}",
+            "Ask for the policy in the stack's output submitter_policy_arn to be attached to you.",
+        )
+    return AwsError(f"AWS refused {call}: {words}")

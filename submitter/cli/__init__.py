@@ -1,0 +1,1 @@
+"""The command line: a click group that imports a command's module only when the command is used."""

@@ -1,0 +1,121 @@
+"""The `submitter` group: its own options, its commands by name, and how an error becomes an exit code."""
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from submitter import errors
+from submitter.stack import StackSource
+
+_COMMANDS: Final = {
+    "run": ("submitter.cli.run", "Submit the runs of a sweep that are not submitted yet."),
+    "list": ("submitter.cli.sweeps", "List the sweeps."),
+    "show": ("submitter.cli.sweeps", "Show what a sweep is made of."),
+    "status": ("submitter.cli.sweeps", "Show how a sweep's runs stand."),
+    "logs": ("submitter.cli.sweeps", "Print what runs have logged."),
+    "wait": ("submitter.cli.sweeps", "Wait until a sweep's runs have ended."),
+    "queues": ("submitter.cli.stack", "List the stack's queues and what fits on them."),
+}
+
+
+class _Commands(click.Group):
+    """Commands by name, each imported from its module when it is used; their one-line help is in the table above."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception:
+            if ctx.params["debug"]:
+                traceback.print_exc()
+            raise
+
+
+@click.command(cls=_Commands, context_settings={"auto_envvar_prefix": "SUBMITTER", "max_content_width": 100})
+@click.option("--stack", metavar="NAME", help="The stack to read.  [default: the selected one]")
+@click.option(
+    "--stack-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="The folder of the Pulumi program.  [default: this one]",
+)
+@click.option(
+    "--outputs",
+    metavar="FILE",
+    help="Read the stack's outputs from a file that `pulumi stack output --json` was saved to; - is standard input.",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="rl-batch")
+@click.pass_context
+def group(ctx: click.Context, *, stack: str | None, stack_dir: Path, outputs: str | None, debug: bool) -> None:  # noqa: ARG001 - debug is read by _Commands
+    """Submit seeded experiments to the AWS Batch queues of a Pulumi stack, and watch them.
+
+    Every option can also be given by an environment variable: SUBMITTER_STACK, SUBMITTER_RUN_QUEUE, ...
+    """
+    ctx.obj = StackSource(outputs=outputs, stack=stack, folder=stack_dir)
+
+
+def main() -> None:
+    """Run the command line and exit with the code that says how it went."""
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        returned = group.main(arguments, prog_name="submitter", standalone_mode=False)
+    except click.exceptions.Abort:
+        return errors.EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        return errors.EXIT_INTERRUPTED
+    except click.ClickException as error:
+        return _fail(error.format_message(), _usage_remedy(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader has gone away (`submitter list | head`): say nothing, also not when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.EXIT_RUNS_FAILED
+    except errors.SubmitterError as error:
+        return _fail(error.message, error.remedy, error.exit_code)
+    except Exception as error:
+        if (explained := _explain_aws(error)) is None:
+            raise
+        return _fail(explained.message, explained.remedy, explained.exit_code)
+    return returned if isinstance(returned, int) else errors.EXIT_DONE
+
+
+def _usage_remedy(error: click.ClickException) -> str | None:
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"See `{error.ctx.command_path} --help`."
+    return None
+
+
+def _explain_aws(error: Exception) -> errors.SubmitterError | None:
+    """Put an error of boto3 into words; None for a bug of ours. Imports nothing unless boto3 was in use."""
+    if "botocore" not in sys.modules:
+        return None
+    from submitter.aws_errors import explain  # noqa: PLC0415 - boto3's exceptions are imported only when it was in use
+
+    return explain(error)
+
+
+def _fail(message: str, remedy: str | None, exit_code: int) -> int:
+    click.echo(f"Error: {message}", err=True)
+    if remedy:
+        click.echo(remedy, err=True)
+    return exit_code
