@@ -1,0 +1,146 @@
+"""Whole numbers as people write them: the numbers of runs (`1-3,7`) and the seeds of a sweep."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from submitter.errors import UsageError
+
+MAX_NUMBER: Final = 2**63 - 1
+"""The largest number that every shell's arithmetic can hold."""
+
+MAX_COUNT: Final = 1_000_000
+"""More seeds than this in one command line are taken for a slip of the finger."""
+
+_RANGE: Final = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
+
+
+class NumberSet(Set[int]):
+    """An immutable set of numbers, 0 or more, kept as ranges, so that 10,000 consecutive ones cost no more than two.
+
+    It is ordered, has the operators of sets (`|`, `&`, `-`, `<=`) and gives its i-th number by `[i]`. `str` writes it
+    as `1-3,7`, which :meth:`parse` reads.
+    """
+
+    __slots__ = ("_ends", "ranges")
+
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        if isinstance(numbers, range) and numbers.step == 1:
+            self.ranges = ((numbers.start, numbers.stop - 1),) if numbers else ()
+        else:
+            self.ranges = tuple(_ranges(sorted(set(numbers))))
+        self._ends = list(accumulate(last - first + 1 for first, last in self.ranges))
+
+    @classmethod
+    def parse(cls, text: str) -> "NumberSet":
+        """Read `1-3,7`; the empty text is the empty set.
+
+        Raises:
+            UsageError: Not a list of numbers and rising ranges.
+        """
+        if not text.strip():
+            return cls()
+        return cls(number for first, last in parse_ranges(text) for number in range(first, last + 1))
+
+    def __str__(self) -> str:
+        return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
+
+    def __repr__(self) -> str:
+        return f"NumberSet.parse({str(self)!r})"
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.ranges:
+            yield from range(first, last + 1)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        at = bisect_right(self.ranges, number, key=lambda ends: ends[0]) - 1
+        return at >= 0 and number <= self.ranges[at][1]
+
+    def __getitem__(self, index: int) -> int:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        at = bisect_right(self._ends, index)
+        return self.ranges[at][1] - (self._ends[at] - 1 - index)
+
+    def __hash__(self) -> int:
+        return hash(self.ranges)
+
+
+class Seeds(NamedTuple):
+    """Seeds in the order in which they were asked for, each once, and those that were asked for more than once."""
+
+    values: tuple[int, ...]
+    repeated: tuple[int, ...] = ()
+
+
+def parse_seeds(text: str) -> Seeds:
+    """Read the seeds of `--seeds 1-3,7`. A seed that is named twice is taken once and reported in `repeated`.
+
+    Raises:
+        UsageError: Nothing in it, not a number, a falling range, or more than a million seeds.
+    """
+    asked = [seed for first, last in parse_ranges(text) for seed in range(first, last + 1)]
+    times = Counter(asked)
+    return Seeds(tuple(times), tuple(seed for seed in times if times[seed] > 1))
+
+
+def seeds_from(num_seed: int, start_seed: int = 1) -> Seeds:
+    """Return the seeds of `--num-seed N --start-seed S`: S, S+1, ..., S+N-1.
+
+    Raises:
+        UsageError: No seed at all, or a seed that no shell or program takes.
+    """
+    if num_seed < 1:
+        raise UsageError(f"--num-seed {num_seed} asks for no run.", "Give 1 or more.")
+    if start_seed < 0 or start_seed + num_seed - 1 > MAX_NUMBER:
+        raise UsageError(f"--start-seed {start_seed} is not a seed.", f"Give a number from 0 to {MAX_NUMBER}.")
+    _check_count(num_seed)
+    return Seeds(tuple(range(start_seed, start_seed + num_seed)))
+
+
+def parse_ranges(text: str) -> list[tuple[int, int]]:
+    """Read `1-3,7` as inclusive ranges in the order written.
+
+    Raises:
+        UsageError: Not a list of numbers and rising ranges, or more than a million numbers.
+    """
+    ranges = []
+    for part in text.split(","):
+        if not (match := _RANGE.fullmatch(part)):
+            raise UsageError(f"{text!r} is not a list of numbers.", "Write it like 1-3,7.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise UsageError(f"The range {part.strip()} runs backwards.", f"Write {last}-{first}.")
+        if last > MAX_NUMBER:
+            raise UsageError(f"{last} is too large.", f"The largest number is {MAX_NUMBER}.")
+        ranges.append((first, last))
+    _check_count(sum(last - first + 1 for first, last in ranges))
+    return ranges
+
+
+def range_text(numbers: Iterable[int]) -> str:
+    """Write numbers as `7,1-3`, keeping their order."""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _ranges(numbers))
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_COUNT:
+        raise UsageError(f"{count:,} numbers are more than one command takes.", f"Ask for at most {MAX_COUNT:,}.")
+
+
+def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges
