@@ -1,0 +1,205 @@
+"""AWS Batch: the only module that talks to it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ProxyConnectionError,
+)
+
+from submitter.aws_errors import error_code, explain
+from submitter.errors import AwsError, SubmitterError
+from submitter.session import Clock, aws_time, client_config
+
+if TYPE_CHECKING:
+    import boto3
+    from botocore.awsrequest import AWSPreparedRequest
+    from mypy_boto3_batch.literals import JobStatusType
+    from mypy_boto3_batch.type_defs import JobDetailTypeDef, JobQueueDetailTypeDef, JobSummaryTypeDef
+
+_IDS_PER_DESCRIBE: Final = 100
+"""DescribeJobs and DescribeJobQueues take at most 100 names."""
+
+_SECONDS_PER_SUBMIT: Final = 1 / 50
+"""SubmitJob may be called 50 times a second, "AWS Batch service quotas" in the user guide."""
+
+_THROTTLED: Final = frozenset(
+    {"TooManyRequestsException", "ThrottlingException", "Throttling", "RequestLimitExceeded", "RequestThrottled"}
+)
+
+_NEVER_CONNECTED: Final = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """SubmitJob made the job."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class Throttled:
+    """SubmitJob was refused because of too many calls: it may be sent again."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """SubmitJob made no job and never will: AWS said no, or the request never left."""
+
+    error: SubmitterError
+
+
+@dataclass(frozen=True)
+class TooLate:
+    """The request was not sent, because it would have been signed after the fence."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """No answer, or one that does not say whether there is a job; never to be sent again.
+
+    Attributes:
+        answered: AWS's clock when it answered with an error of its own, so that nothing is under way any more; None
+            when there was no answer.
+    """
+
+    answered: float | None
+
+
+Answer = Accepted | Throttled | Refused | TooLate | Unknown
+
+
+class _FencePassedError(Exception):
+    """The request was signed too late."""
+
+
+class _Fence:
+    """Looks at each SubmitJob when it is signed and about to be sent."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+        self.passed_to_network = False
+
+    def __call__(self, request: "AWSPreparedRequest", **_: object) -> None:
+        header = request.headers["X-Amz-Date"]
+        text = header.decode() if isinstance(header, bytes) else header
+        if datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() > self.until:
+            raise _FencePassedError
+        self.passed_to_network = True
+
+
+class Batch:
+    """AWS Batch in the session's account and region; used by one thread at a time."""
+
+    def __init__(self, session: "boto3.Session", clock: Clock | None = None) -> None:
+        self._clock = clock or Clock()
+        self._client = session.client("batch", config=client_config())
+        # A call that is sent once, since SubmitJob has no token that would make a second one harmless.
+        self._once = session.client("batch", config=client_config(attempts=1))
+        self._fence = _Fence()
+        self._once.meta.events.register("before-send.batch.SubmitJob", self._fence)
+        self._next_submit = 0.0
+
+    def definition(self, request: Mapping[str, Any]) -> str:
+        """Return name:revision of the job definition, registered now if no active one has its name.
+
+        Args:
+            request: RegisterJobDefinition's arguments; the name carries a hash of the content.
+        """
+        name = request["jobDefinitionName"]
+        pages = self._client.get_paginator("describe_job_definitions").paginate(jobDefinitionName=name, status="ACTIVE")
+        revisions = [found["revision"] for page in pages for found in page["jobDefinitions"]]
+        revision = max(revisions) if revisions else self._client.register_job_definition(**request)["revision"]
+        return f"{name}:{revision}"
+
+    def submit(self, request: Mapping[str, Any], *, sign_until: float) -> Answer:
+        """Send SubmitJob once, and say what is known then.
+
+        Args:
+            request: SubmitJob's arguments.
+            sign_until: This machine's clock, in seconds since the epoch; a request that is signed later is not sent.
+        """
+        self._pace()
+        self._fence.until, self._fence.passed_to_network = sign_until, False
+        try:
+            return Accepted(self._once.submit_job(**request)["jobId"])
+        except _FencePassedError:
+            return TooLate()
+        except ClientError as error:
+            return _classified(error)
+        except BotoCoreError as error:
+            if self._fence.passed_to_network and not isinstance(error, _NEVER_CONNECTED):
+                return Unknown(None)
+            return Refused(explain(error) or AwsError(str(error)))
+
+    def find(self, queue: str, name: str) -> tuple[str | None, float]:
+        """Return the id of the job with exactly this name, or None, and AWS's clock when it was looked up.
+
+        The filter of ListJobs ignores case and takes a `*` at the end for a pattern, so its answer is looked through.
+        """
+        token: dict[str, Any] = {}
+        date: float | None = None
+        while True:
+            page = self._client.list_jobs(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}], **token)
+            if (date := date or aws_time(page)) is None:
+                raise AwsError("The reply of AWS Batch came without a date.", "A proxy must pass the Date header on.")
+            for job in page["jobSummaryList"]:
+                if job["jobName"] == name:
+                    return job["jobId"], date
+            if not page.get("nextToken"):
+                return None, date
+            token = {"nextToken": page["nextToken"]}
+
+    def describe(self, ids: Iterable[str]) -> "dict[str, JobDetailTypeDef]":
+        """Return what AWS knows of these jobs, by id: those that it has forgotten, or that never were, are left out."""
+        found = {}
+        for chunk in _chunks(list(ids), _IDS_PER_DESCRIBE):
+            found.update({job["jobId"]: job for job in self._client.describe_jobs(jobs=chunk)["jobs"]})
+        return found
+
+    def children(self, job: str, status: "JobStatusType") -> "Iterator[JobSummaryTypeDef]":
+        """Yield the array's children with this status, up to 1,000 a call."""
+        pages = self._client.get_paginator("list_jobs").paginate(
+            arrayJobId=job, jobStatus=status, PaginationConfig={"PageSize": 1000}
+        )
+        for page in pages:
+            yield from page["jobSummaryList"]
+
+    def queues(self, names: Sequence[str]) -> "dict[str, JobQueueDetailTypeDef]":
+        """Return what AWS knows of these job queues, by name."""
+        found = {}
+        for chunk in _chunks(names, _IDS_PER_DESCRIBE):
+            pages = self._client.get_paginator("describe_job_queues").paginate(jobQueues=chunk)
+            found.update({queue["jobQueueName"]: queue for page in pages for queue in page["jobQueues"]})
+        return found
+
+    def terminate(self, job: str, reason: str) -> None:
+        """End a job, or the whole array; one that has ended already stays as it is."""
+        self._client.terminate_job(jobId=job, reason=reason)
+
+    def _pace(self) -> None:
+        wait = self._next_submit - self._clock.now()
+        if 0 < wait <= _SECONDS_PER_SUBMIT:  # longer only when the machine's clock was put back
+            self._clock.sleep(wait)
+        self._next_submit = self._clock.now() + _SECONDS_PER_SUBMIT
+
+
+def _classified(error: ClientError) -> Answer:
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    if status >= 500:
+        return Unknown(aws_time(error.response))
+    if status == 429 or error_code(error) in _THROTTLED:
+        return Throttled()
+    if status >= 400:
+        return Refused(explain(error) or AwsError(str(error)))
+    return Unknown(None)
+
+
+def _chunks(names: Sequence[str], size: int) -> Iterator[list[str]]:
+    return (list(names[start : start + size]) for start in range(0, len(names), size))

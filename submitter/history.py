@@ -1,0 +1,163 @@
+"""What the ledger's entries say about a sweep: its runs, their numbers, and in which job each of them stands. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from submitter.numbers import NumberSet
+from submitter.sweep import RunTable
+from submitter.writer import Writer
+
+VOID: Final = "-"
+"""A slot's job when the slot was never sent and never will be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a sweep is, written once with the entry that opens a generation.
+
+    Attributes:
+        command: The user's command, as typed.
+        axes: Names of the parameters, in the order of the values in each row.
+        image: The image, as given.
+        digest: The image's digest, when it was known.
+        commit: The git commit that the command was typed at, when there was one.
+        dirty: Whether the working tree differed from that commit.
+        options: The other options used, by name: numbers, texts and lists of texts.
+    """
+
+    command: str
+    axes: tuple[str, ...]
+    image: str
+    digest: str | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """Runs that were seen to end in the same way; `state` is `succeeded` or `failed`, `reason` is in words."""
+
+    state: str
+    reason: str | None
+    runs: NumberSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """One SubmitJob: a plain job, or an array whose index i is the i-th number of `runs`.
+
+    Attributes:
+        name: The job's name, used for this one SubmitJob in the life of the account.
+        runs: Numbers of its runs.
+        job: The job's id; None while nobody knows; :data:`VOID`.
+        ended: How its runs ended, once all have; empty before. For when AWS has forgotten the job.
+    """
+
+    name: str
+    runs: NumberSet
+    job: str | None = None
+    ended: tuple[Ended, ...] = ()
+
+    @property
+    def sent(self) -> str | None:
+        """The job's id, when there is one."""
+        return None if self.job == VOID else self.job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One act of one command, one item of the ledger.
+
+    Attributes:
+        n: 1, 2, 3, ... within the sweep.
+        nonce: The generation; `--new` begins another.
+        kind: `run`.
+        at: Seconds since the epoch by the writer's clock; nothing is signed for this entry later than a minute after.
+        by: Who wrote it.
+        queue: The job queue that its jobs are sent to.
+        definition: The job definition, name:revision.
+        runs: Numbers of the runs that the act is about.
+        added: Those of them that no entry of the generation had before; their numbers follow those that it had.
+        slots: Its SubmitJob calls.
+        record: What the sweep is; on the entry that opens a generation.
+    """
+
+    n: int
+    nonce: str
+    kind: str
+    at: float
+    by: Writer
+    queue: str
+    definition: str
+    runs: NumberSet
+    added: RunTable
+    slots: tuple[Slot, ...]
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a slot is: the entry, and the slot's position in it."""
+
+    entry: Entry
+    index: int
+
+    @property
+    def slot(self) -> Slot:
+        """The slot itself."""
+        return self.entry.slots[self.index]
+
+    def jobs(self) -> dict[int, str]:
+        """Return, for each run, the id of its job or array's child; nothing while it is not known."""
+        job, runs = self.slot.sent, self.slot.runs
+        if job is None or len(runs) == 1:
+            return {} if job is None else {runs[0]: job}
+        return {number: f"{job}:{index}" for index, number in enumerate(runs)}
+
+
+class Generation:
+    """The entries of a sweep that belong together: all since the first `run`, or since the last `run --new`.
+
+    Args:
+        entries: The sweep's entries in order; those of other generations are left out.
+        nonce: The generation; the newest one's when not given.
+    """
+
+    def __init__(self, entries: Sequence[Entry], nonce: str | None = None) -> None:
+        self.nonce = nonce or (entries[-1].nonce if entries else None)
+        self.entries = tuple(entry for entry in entries if entry.nonce == self.nonce)
+
+    @cached_property
+    def record(self) -> Record | None:
+        """What the sweep is; None before anything was put."""
+        return next((entry.record for entry in self.entries if entry.record), None)
+
+    @cached_property
+    def table(self) -> RunTable:
+        """Every run that was asked for, in the order in which it first was: the run at index i has the number i + 1."""
+        table = RunTable()
+        for entry in self.entries:
+            table += entry.added
+        return table
+
+    def places(self) -> Iterator[Place]:
+        """Yield every slot that was sent or may have been, oldest first."""
+        for entry in self.entries:
+            for index, slot in enumerate(entry.slots):
+                if slot.job != VOID:
+                    yield Place(entry, index)
+
+    def standing(self) -> NumberSet:
+        """Return the runs that were sent or may have been."""
+        return NumberSet(number for place in self.places() for number in place.slot.runs)
+
+    def open_places(self, runs: NumberSet | None = None) -> list[Place]:
+        """Return the slots of which nobody knows whether they were sent; only those of `runs`, when given."""
+        return [p for p in self.places() if p.slot.job is None and (runs is None or not runs.isdisjoint(p.slot.runs))]
+
+    def newest(self) -> dict[int, Place]:
+        """Return, for each run that stands somewhere, the newest slot that it stands in."""
+        return {number: place for place in self.places() for number in place.slot.runs}

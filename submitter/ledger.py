@@ -1,0 +1,259 @@
+"""The ledger: the DynamoDB table that holds what was meant and what was sent, key (`sweep`, `n`).
+
+Items are plain DynamoDB types that a person can read in the console. The conditions of the writes are the protocol's:
+an entry is put only where none is, and an answer is written only where there is none.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from submitter.aws_errors import error_code
+from submitter.errors import ConfigurationError, UsageError
+from submitter.history import Ended, Entry, Record, Slot
+from submitter.numbers import NumberSet
+from submitter.session import client_config
+from submitter.sweep import RunTable
+from submitter.writer import Writer
+
+if TYPE_CHECKING:
+    import boto3
+
+_MAX_ITEM_BYTES: Final = 400_000
+"""An item's limit, "Maximum item size" in the DynamoDB quotas, is 400 KB."""
+
+_ANSWER_BYTES: Final = 8
+"""What recording how one run ended takes at most, on average: its number and a comma."""
+
+_SLOTS_PER_UPDATE: Final = 40
+"""An update expression has at most 4 KB, "Expression parameters" in the DynamoDB quotas."""
+
+_KINDS: Final = frozenset({"run"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSummary:
+    """A sweep in a listing.
+
+    Attributes:
+        sweep: owner/name.
+        created: When its newest generation was begun, seconds since the epoch.
+        updated: When its newest entry was put.
+        runs: How many runs the generation has.
+        record: What the sweep is.
+    """
+
+    sweep: str
+    created: float
+    updated: float
+    runs: int
+    record: Record
+
+
+class Ledger:
+    """The entries of all sweeps in one table."""
+
+    def __init__(self, session: "boto3.Session", table: str) -> None:
+        self._client = session.client("dynamodb", config=client_config())
+        self._table = table
+
+    def put(self, sweep: str, entry: Entry) -> Entry | None:
+        """Put an entry where none is; return None, or the other entry that is there.
+
+        The other may be this very entry, by :attr:`Entry.by`: then it was put by a call whose reply was lost.
+
+        Raises:
+            UsageError: The entry is larger than an item may be.
+        """
+        item = _to_item(sweep, entry)
+        if len(json.dumps(item).encode()) + _ANSWER_BYTES * len(entry.runs) > _MAX_ITEM_BYTES:
+            raise UsageError(
+                f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
+                "Submit them in parts, for example some of the seeds first.",
+            )
+        try:
+            self._client.put_item(
+                TableName=self._table,
+                Item=item,
+                ConditionExpression="attribute_not_exists(n)",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            return _from_item(error.response["Item"])  # type: ignore[typeddict-item] # there by ALL_OLD
+        return None
+
+    def entries(self, sweep: str) -> list[Entry]:
+        """Return all entries of a sweep, in order, as they are now."""
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="sweep = :sweep",
+            ExpressionAttributeValues={":sweep": {"S": sweep}},
+            ConsistentRead=True,
+        )
+        return [_from_item(item) for page in pages for item in page["Items"]]
+
+    def record(self, sweep: str, entry: Entry, answers: Mapping[int, str]) -> Entry:
+        """Write what became of an entry's slots, by position; return the entry as it then is.
+
+        The first writer of an answer wins, so the answer returned may be another's.
+        """
+        chunks = list(answers.items())
+        for start in range(0, len(chunks), _SLOTS_PER_UPDATE):
+            entry = self._write_once(sweep, entry, "job", dict(chunks[start : start + _SLOTS_PER_UPDATE]))
+        return entry
+
+    def ended(self, sweep: str, entry: Entry, index: int, ended: tuple[Ended, ...]) -> Entry:
+        """Write how the runs of a slot ended, unless it is written; return the entry as it then is."""
+        return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in ended]})
+
+    def sweeps(self, owner: str | None = None) -> list[SweepSummary]:
+        """Return all sweeps, or an owner's, the newest first. Reads the whole table."""
+        filters: dict[str, Any] = {}
+        if owner is not None:
+            filters = {
+                "FilterExpression": "begins_with(sweep, :owner)",
+                "ExpressionAttributeValues": {":owner": {"S": f"{owner}/"}},
+            }
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table,
+            ProjectionExpression="sweep, n, nonce, #at, #runs, #record",
+            ExpressionAttributeNames={"#at": "at", "#runs": "runs", "#record": "record"},
+            ConsistentRead=True,
+            **filters,
+        )
+        found: dict[str, list[dict[str, Any]]] = {}
+        for page in pages:
+            for item in page["Items"]:
+                plain = _plain(item)
+                found.setdefault(plain["sweep"], []).append(plain)
+        return sorted(map(_summary, found.values()), key=lambda summary: summary.updated, reverse=True)
+
+    def _write_once(self, sweep: str, entry: Entry, attribute: str, values: Mapping[int, object]) -> Entry:
+        sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)
+        reply = self._client.update_item(
+            TableName=self._table,
+            Key={"sweep": {"S": sweep}, "n": {"N": str(entry.n)}},
+            UpdateExpression=f"SET {sets}",
+            ExpressionAttributeNames={"#s": "slots", "#a": attribute},
+            ExpressionAttributeValues={f":v{i}": _SERIALIZER.serialize(value) for i, value in values.items()},
+            ReturnValues="ALL_NEW",
+        )
+        return _from_item(reply["Attributes"])
+
+
+_SERIALIZER: Final = TypeSerializer()
+_DESERIALIZER: Final = TypeDeserializer()
+
+
+def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "sweep": sweep,
+        "n": entry.n,
+        "nonce": entry.nonce,
+        "kind": entry.kind,
+        "at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
+        "by": vars(entry.by),
+        "queue": entry.queue,
+        "definition": entry.definition,
+        "runs": str(entry.runs),
+        "slots": [{"name": slot.name, "runs": str(slot.runs)} for slot in entry.slots],
+    }
+    if entry.added:
+        values["added"] = json.dumps(entry.added.to_json(), separators=(",", ":"), ensure_ascii=False)
+    if entry.record:
+        values["record"] = _without_none(vars(entry.record) | {"axes": list(entry.record.axes)})
+    return {name: _SERIALIZER.serialize(_decimal(value)) for name, value in values.items()}
+
+
+def _from_item(item: Mapping[str, Any]) -> Entry:
+    values = _plain(item)
+    if values["kind"] not in _KINDS:
+        raise ConfigurationError(
+            f"A newer submitter has written to the sweep {values['sweep']} ({values['kind']}).",
+            "Install the newer submitter to work with it.",
+        )
+    return Entry(
+        n=values["n"],
+        nonce=values["nonce"],
+        kind=values["kind"],
+        at=_time(values["at"]),
+        by=Writer(**values["by"]),
+        queue=values["queue"],
+        definition=values["definition"],
+        runs=NumberSet.parse(values["runs"]),
+        added=RunTable.from_json(json.loads(values.get("added", "[]"))),
+        slots=tuple(map(_to_slot, values["slots"])),
+        record=_to_record(values["record"]) if "record" in values else None,
+    )
+
+
+def _to_slot(values: Mapping[str, Any]) -> Slot:
+    ended = tuple(
+        Ended(state=one["state"], reason=one.get("reason"), runs=NumberSet.parse(one["runs"]))
+        for one in values.get("ended", ())
+    )
+    return Slot(name=values["name"], runs=NumberSet.parse(values["runs"]), job=values.get("job"), ended=ended)
+
+
+def _from_ended(ended: Ended) -> dict[str, str]:
+    return _without_none({"state": ended.state, "reason": ended.reason, "runs": str(ended.runs)})
+
+
+def _to_record(values: Mapping[str, Any]) -> Record:
+    return Record(**{**values, "axes": tuple(values["axes"])})
+
+
+def _summary(items: list[dict[str, Any]]) -> SweepSummary:
+    items.sort(key=lambda item: item["n"])
+    generation = [item for item in items if item["nonce"] == items[-1]["nonce"]]
+    record = next(_to_record(item["record"]) for item in generation if "record" in item)
+    return SweepSummary(
+        sweep=items[-1]["sweep"],
+        created=_time(generation[0]["at"]),
+        updated=_time(generation[-1]["at"]),
+        runs=len(NumberSet(number for item in generation for number in NumberSet.parse(item["runs"]))),
+        record=record,
+    )
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _undecimal(_DESERIALIZER.deserialize(value)) for name, value in item.items()}
+
+
+def _decimal(value: Any) -> Any:
+    """Return the value with decimals for floats, which boto3 refuses."""
+    match value:
+        case float():
+            return Decimal(str(value))
+        case Mapping():
+            return {name: _decimal(each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def _undecimal(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case dict():
+            return {name: _undecimal(each) for name, each in value.items()}
+        case list():
+            return [_undecimal(each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,61 @@
+"""Credentials, clients and time: what every call to AWS needs."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+
+from infra.outputs import StackOutputs
+from submitter.errors import ConfigurationError
+
+_ATTEMPTS: Final = 8
+"""Throttled and failed calls that change nothing twice are tried this often; botocore backs off up to 20 s."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """This machine's clock, in seconds since the epoch, and how to wait."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def open_session(contract: StackOutputs) -> boto3.Session:
+    """Return a session in the stack's region, with the credentials that boto3 finds; no call is made."""
+    return boto3.Session(region_name=contract.region)
+
+
+def client_config(*, attempts: int = _ATTEMPTS) -> Config:
+    """Return how clients behave; with one attempt, a call is sent once whatever becomes of it."""
+    return Config(
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        connect_timeout=10,
+        read_timeout=60,
+        user_agent_extra="rl-batch-submitter",
+    )
+
+
+def caller_name(session: boto3.Session, contract: StackOutputs) -> str:
+    """Return who is calling, by their own name: a user's, or the session's of an assumed role. One call to STS.
+
+    Raises:
+        ConfigurationError: The credentials are for another account than the stack's.
+    """
+    identity = session.client("sts", config=client_config()).get_caller_identity()
+    if identity["Account"] != contract.account_id:
+        raise ConfigurationError(
+            f"The stack is in account {contract.account_id}, the credentials are for {identity['Account']}.",
+            "Set AWS_PROFILE to a profile of the stack's account.",
+        )
+    # arn:aws:iam::123:user/path/NAME, arn:aws:sts::123:assumed-role/ROLE/NAME, arn:aws:iam::123:root
+    return identity["Arn"].rpartition(":")[2].rpartition("/")[2]
+
+
+def aws_time(reply: Mapping[str, Any]) -> float | None:
+    """Return AWS's clock when it replied, in seconds since the epoch: the Date header, which a proxy may have taken."""
+    date = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
+    return None if date is None else parsedate_to_datetime(date).timestamp()

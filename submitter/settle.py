@@ -1,0 +1,76 @@
+"""Open slots: finding out whether a SubmitJob whose answer nobody has seen made a job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from submitter.batch import Batch
+from submitter.history import VOID, Entry, Place, Slot
+from submitter.ledger import Ledger
+
+SIGNED_WITHIN: Final = 60
+"""Seconds after an entry's `at` within which its requests may be signed, by the writer's own clock."""
+
+SIGNATURE_LIFE: Final = 300
+"""Seconds that AWS takes a signature for ("Signature expired" in the IAM user guide)."""
+
+LISTING_LAG: Final = 60
+"""Seconds that ListJobs may need to show a new job."""
+
+REMEMBERED: Final = 6 * 86400
+"""Seconds for which "not listed" means "never made": AWS keeps ended jobs for at least seven days."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """A slot that cannot be decided yet; `seconds` is how long that takes at most."""
+
+    seconds: float
+
+
+class Settling:
+    """Decides the open slots of one sweep within one command.
+
+    Attributes:
+        unknown: Names of the slots that are too old to be decided: AWS may have forgotten their jobs.
+    """
+
+    def __init__(self, sweep: str, ledger: Ledger, batch: Batch) -> None:
+        self.unknown: set[str] = set()
+        self._sweep, self._ledger, self._batch = sweep, ledger, batch
+        self._nothing_under_way: dict[str, float] = {}
+
+    def answered(self, slot: Slot, date: float) -> None:
+        """Note that AWS, at `date` by its clock, answered this slot's request with an error: it is not under way."""
+        self._nothing_under_way[slot.name] = date
+
+    def record(self, entry: Entry, answers: Mapping[int, str]) -> Entry:
+        """Write answers by slot position, end jobs whose slot has another's answer, return the entry as it is then."""
+        recorded = self._ledger.record(self._sweep, entry, answers)
+        for index, job in answers.items():
+            if job not in (VOID, recorded.slots[index].job):
+                self._batch.terminate(job, "another command has decided that this job was not submitted")
+        return recorded
+
+    def settle(self, place: Place) -> Entry | Open:
+        """Look for the job that bears the slot's name.
+
+        Returns:
+            The entry with the slot decided, or as it was when it can never be decided (then its name is in
+            :attr:`unknown`); :class:`Open` while a request or its listing may still be under way.
+        """
+        entry, slot = place.entry, place.slot
+        gone = entry.by.is_gone()  # asked before the look, so that the look's date is later
+        job, date = self._batch.find(entry.queue, slot.name)
+        if job:
+            return self.record(entry, {place.index: job})
+        if date >= entry.at + REMEMBERED:
+            self.unknown.add(slot.name)
+            return entry
+        if gone:
+            self._nothing_under_way.setdefault(slot.name, date)
+        no_later = entry.at + SIGNED_WITHIN + SIGNATURE_LIFE
+        decided_after = min(no_later, self._nothing_under_way.get(slot.name, no_later)) + LISTING_LAG
+        if date <= decided_after:
+            return Open(decided_after - date + 1)
+        return self.record(entry, {place.index: VOID})

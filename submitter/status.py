@@ -1,0 +1,309 @@
+"""How a sweep's runs stand: the ledger and Batch, put together.
+
+A parent's own status decides whether its array is final, since its summary of the children may lag behind. What is
+seen to be final goes into the ledger, because AWS forgets jobs about a week after their end.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from submitter.batch import Batch
+from submitter.errors import UsageError, WaitTimeoutError
+from submitter.history import Ended, Entry, Generation, Place
+from submitter.ledger import Ledger
+from submitter.numbers import NumberSet
+from submitter.reasons import FINAL, attempts, log_streams, reason
+from submitter.session import Clock
+from submitter.settle import Open, Settling
+from submitter.sweep import Row
+
+if TYPE_CHECKING:
+    from infra.outputs import StackOutputs
+
+DECIDING: Final = "deciding"
+"""Whether a job was sent is not known yet; a later look decides it."""
+
+UNKNOWN: Final = "unknown"
+"""AWS has forgotten the job, or whether there was one, before anybody saw how it ended."""
+
+NOT_SUBMITTED: Final = "not submitted"
+"""Asked for, and AWS refused or the submission was broken off: `run` sends it."""
+
+OVER: Final = frozenset({"succeeded", "failed", UNKNOWN, NOT_SUBMITTED})
+"""The states that do not change by themselves; the others are Batch's statuses in lower case, and :data:`DECIDING`."""
+
+_MAX_REASONS: Final = 20
+"""Different reasons that the ledger keeps for one array; the runs of rarer ones are kept without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    """How one run stands.
+
+    Attributes:
+        number: The run's number in its sweep.
+        row: Its parameters, in the order of the sweep's axes.
+        seed: Its seed.
+        status: See :data:`OVER`.
+        reason: Why, in words.
+        attempts: How many attempts have begun; None when AWS has forgotten.
+        started_at: When its newest attempt started, in milliseconds since the epoch.
+        stopped_at: When it ended, likewise.
+        job: Id of its job or array's child.
+        queue: The job queue that it was sent to.
+        log_stream: The newest attempt's log stream.
+    """
+
+    number: int
+    row: Row
+    seed: int | None
+    status: str
+    reason: str | None = None
+    attempts: int | None = None
+    started_at: int | None = None
+    stopped_at: int | None = None
+    job: str | None = None
+    queue: str | None = None
+    log_stream: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepStatus:
+    """How a sweep's runs stand.
+
+    Attributes:
+        sweep: owner/name.
+        generation: Its entries: record, runs and slots.
+        counts: How many runs have each status; statuses that no run has are left out.
+        runs: Each run by number; empty unless asked for.
+    """
+
+    sweep: str
+    generation: Generation
+    counts: Mapping[str, int]
+    runs: tuple[RunStatus, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether no run will change its status by itself."""
+        return OVER.issuperset(self.counts)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every run has succeeded."""
+        return set(self.counts) <= {"succeeded"}
+
+
+class StatusReader:
+    """Reads how sweeps stand; needs nothing but the stack."""
+
+    def __init__(self, contract: "StackOutputs", ledger: Ledger, batch: Batch) -> None:
+        self._contract, self._ledger, self._batch = contract, ledger, batch
+
+    def read(self, sweep: str, *, runs: bool = False) -> SweepStatus:
+        """Return how the newest generation of a sweep stands, and write down what is final.
+
+        Args:
+            sweep: owner/name.
+            runs: Whether to tell each run's story; costs a call for every 100 runs.
+
+        Raises:
+            UsageError: There is no such sweep.
+        """
+        entries = self._ledger.entries(sweep)
+        if not entries:
+            raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
+        entries, unknown = self._settled(sweep, entries)
+        newest = Generation(entries).newest()
+        places = list({place.slot.name: place for place in newest.values()}.values())
+        parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
+        for place in places:
+            parent = parents.get(place.slot.sent or "")
+            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent)):
+                entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
+        generation = Generation(entries)
+        look = _Look(generation, parents, unknown, self._spot)
+        if not runs:
+            return SweepStatus(sweep=sweep, generation=generation, counts=look.counts())
+        details = self._batch.describe(job for job in look.jobs().values())
+        told = look.runs(details)
+        return SweepStatus(sweep=sweep, generation=generation, counts=Counter(r.status for r in told), runs=told)
+
+    def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
+        """Look once at every open slot; return the entries, and the names of slots that nobody can decide any more."""
+        settling = Settling(sweep, self._ledger, self._batch)
+        now = list(entries)
+        for place in Generation(entries).open_places():
+            current = Place(now[place.entry.n - 1], place.index)
+            if not isinstance(found := settling.settle(current), Open):
+                now = _with(now, found)
+        return now, settling.unknown
+
+    def _ended(self, place: Place, parent: Mapping[str, Any]) -> tuple[Ended, ...]:
+        """Return how the runs of a job that has ended ended, or nothing when that cannot be told for certain."""
+        runs = place.slot.runs
+        spot = self._spot(place.entry.queue)
+        if parent["status"] == "SUCCEEDED":
+            return (Ended(state="succeeded", reason=None, runs=runs),)
+        if len(runs) == 1:
+            return (Ended(state="failed", reason=reason(parent, spot=spot), runs=runs),)
+        children: dict[str, Mapping[str, Any]] = {
+            child["jobId"]: child for status in FINAL for child in self._batch.children(parent["jobId"], status)
+        }
+        if not children:  # the parent failed before it had any
+            return (Ended(state="failed", reason=reason(parent, spot=spot), runs=runs),)
+        ids = place.jobs()
+        children.update(self._batch.describe(child for child in ids.values() if child not in children))
+        final = {n: found for n, child in ids.items() if (found := children.get(child)) and found["status"] in FINAL}
+        if len(final) < len(runs):  # the listing lags behind: a later look will tell
+            return ()
+        return _grouped({n: (child["status"].lower(), reason(child, spot=spot)) for n, child in final.items()})
+
+    def _spot(self, queue: str) -> bool:
+        found = self._contract.queues.get(queue)
+        return found is not None and found.purchase == "spot"
+
+
+class _Look:
+    """One look at a generation: what the ledger and Batch say together."""
+
+    def __init__(
+        self,
+        generation: Generation,
+        parents: Mapping[str, Mapping[str, Any]],
+        unknown: set[str],
+        spot: Callable[[str], bool],
+    ) -> None:
+        self._generation, self._parents, self._unknown, self._spot = generation, parents, unknown, spot
+        self._newest = generation.newest()
+
+    def counts(self) -> Counter[str]:
+        """Return how many runs have each status, by the parents' summaries where arrays are under way."""
+        counts: Counter[str] = Counter()
+        by_slot: dict[str, list[int]] = {}
+        for number in range(1, len(self._generation.table) + 1):
+            if place := self._newest.get(number):
+                by_slot.setdefault(place.slot.name, []).append(number)
+            else:
+                counts[NOT_SUBMITTED] += 1
+        for numbers in by_slot.values():
+            counts += self._slot_counts(self._newest[numbers[0]], numbers)
+        return counts
+
+    def _slot_counts(self, place: Place, numbers: Sequence[int]) -> Counter[str]:
+        slot = place.slot
+        if slot.ended:
+            states = {number: ended.state for ended in slot.ended for number in ended.runs}
+            return Counter(states[number] for number in numbers)
+        status = self._whole(place)
+        if status == "failed":  # which of its children have failed cannot be told yet
+            return Counter({DECIDING: len(numbers)})
+        summary = self._parents.get(slot.sent or "", {}).get("arrayProperties", {}).get("statusSummary", {})
+        counts = Counter({name.lower(): count for name, count in summary.items() if count})
+        if not 0 < counts.total() <= len(numbers):
+            return Counter({status: len(numbers)})
+        counts[status] += len(numbers) - counts.total()  # children that are not made yet
+        return +counts
+
+    def _whole(self, place: Place) -> str:
+        """Return the status of a slot as a whole."""
+        if place.slot.job is None:
+            return UNKNOWN if place.slot.name in self._unknown else DECIDING
+        parent = self._parents.get(place.slot.sent or "")
+        return parent["status"].lower() if parent else UNKNOWN
+
+    def jobs(self) -> dict[int, str]:
+        """Return the id of each run's newest job or array's child."""
+        by_name = {place.slot.name: place for place in self._newest.values()}
+        return {
+            number: job
+            for place in by_name.values()
+            for number, job in place.jobs().items()
+            if self._newest[number].slot.name == place.slot.name
+        }
+
+    def runs(self, details: Mapping[str, Mapping[str, Any]]) -> tuple[RunStatus, ...]:
+        """Return each run's story, from the details of its job where AWS has them, else from the ledger."""
+        jobs = self.jobs()
+        ended = {
+            (place.slot.name, number): end
+            for place in self._newest.values()
+            for end in place.slot.ended
+            for number in end.runs
+        }
+        told = []
+        for number, row, seed in self._generation.table.runs():
+            place, job = self._newest.get(number), jobs.get(number)
+            if place is None:
+                told.append(RunStatus(number=number, row=row, seed=seed, status=NOT_SUBMITTED))
+                continue
+            run = RunStatus(
+                number=number, row=row, seed=seed, status=self._whole(place), job=job, queue=place.entry.queue
+            )
+            if detail := details.get(job or ""):
+                run = _detailed(run, detail, spot=self._spot(place.entry.queue))
+            elif parent := self._parents.get(place.slot.sent or ""):  # a child that is not made yet
+                run = replace(run, reason=reason(parent, spot=self._spot(place.entry.queue)), attempts=0)
+            if end := ended.get((place.slot.name, number)):
+                run = replace(run, status=end.state, reason=end.reason)
+            told.append(run)
+        return tuple(told)
+
+
+def wait(
+    read: Callable[[], SweepStatus],
+    *,
+    clock: Clock,
+    poll_seconds: float,
+    timeout_seconds: float | None = None,
+    seen: Callable[[SweepStatus], None],
+) -> SweepStatus:
+    """Read again and again until every run is over, and return the last status.
+
+    Args:
+        read: Reads the status.
+        clock: This machine's.
+        poll_seconds: Time between two looks.
+        timeout_seconds: Give up after this long.
+        seen: Told each status.
+
+    Raises:
+        WaitTimeoutError: The time is up.
+    """
+    began = clock.now()
+    while True:
+        status = read()
+        seen(status)
+        if status.over:
+            return status
+        if timeout_seconds is not None and clock.now() - began + poll_seconds > timeout_seconds:
+            raise WaitTimeoutError(f"{status.sweep} is not over after {timeout_seconds:g} s.", "Its runs go on.")
+        clock.sleep(poll_seconds)
+
+
+def _with(entries: Sequence[Entry], changed: Entry) -> list[Entry]:
+    return [changed if entry.n == changed.n else entry for entry in entries]
+
+
+def _grouped(runs: Mapping[int, tuple[str, str | None]]) -> tuple[Ended, ...]:
+    """Return the runs by how they ended, with the most frequent reasons."""
+    kept = {how for how, _ in Counter(runs.values()).most_common(_MAX_REASONS)}
+    groups: dict[tuple[str, str | None], list[int]] = {}
+    for number, how in runs.items():
+        groups.setdefault(how if how in kept else (how[0], None), []).append(number)
+    return tuple(Ended(state=state, reason=why, runs=NumberSet(n)) for (state, why), n in groups.items())
+
+
+def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool) -> RunStatus:
+    streams = log_streams(job)
+    return replace(
+        run,
+        status=job["status"].lower(),
+        reason=reason(job, spot=spot),
+        attempts=attempts(job),
+        started_at=job.get("startedAt"),
+        stopped_at=job.get("stoppedAt"),
+        log_stream=streams[-1][1] if streams else None,
+    )
