@@ -28,6 +28,7 @@ class NumberSet(Set[int]):
     __slots__ = ("_ends", "ranges")
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
+        self.ranges: tuple[tuple[int, int], ...]
         if isinstance(numbers, range) and numbers.step == 1:
             self.ranges = ((numbers.start, numbers.stop - 1),) if numbers else ()
         else:
@@ -69,6 +70,11 @@ class NumberSet(Set[int]):
             raise IndexError(index)
         at = bisect_right(self._ends, index)
         return self.ranges[at][1] - (self._ends[at] - 1 - index)
+
+    def count_to(self, number: int) -> int:
+        """Return how many of the numbers are at most `number`."""
+        at = bisect_right(self.ranges, number, key=lambda ends: ends[0]) - 1
+        return 0 if at < 0 else self._ends[at] - max(0, self.ranges[at][1] - number)
 
     def __hash__(self) -> int:
         return hash(self.ranges)
