@@ -1,0 +1,103 @@
+"""What a command needs of the account, each part opened when it is first used."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from infra.outputs import StackOutputs
+from submitter.batch import Batch
+from submitter.errors import UsageError
+from submitter.history import Generation
+from submitter.ledger import Ledger
+from submitter.logs import Line, LogReader
+from submitter.names import owner_name
+from submitter.session import Clock, caller_name, open_session
+from submitter.stack import StackSource, read_contract
+from submitter.status import RunStatus, StatusReader, SweepStatus, wait
+
+if TYPE_CHECKING:
+    import boto3
+
+
+class Connection:
+    """A stack, and the account that it is in with the caller's credentials."""
+
+    def __init__(self, source: StackSource) -> None:
+        self._source = source
+        self.clock = Clock()
+
+    @cached_property
+    def contract(self) -> StackOutputs:
+        """The stack's outputs."""
+        return read_contract(self._source)
+
+    @cached_property
+    def caller(self) -> str:
+        """The caller's name as an owner of sweeps; asking for it checks that the account is the stack's."""
+        return owner_name(caller_name(self._session, self.contract))
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The stack's ledger."""
+        return Ledger(self._session, self.contract.ledger_table)
+
+    @cached_property
+    def batch(self) -> Batch:
+        """AWS Batch."""
+        return Batch(self._session, self.clock)
+
+    def generation(self, name: str, owner: str | None) -> tuple[str, Generation]:
+        """Return a sweep's full name and its newest generation, by the ledger alone.
+
+        Raises:
+            UsageError: There is no such sweep.
+        """
+        sweep = self.full_name(name, owner)
+        if not (entries := self.ledger.entries(sweep)):
+            raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
+        return sweep, Generation(entries)
+
+    def wait(
+        self,
+        sweep: str,
+        *,
+        poll_seconds: float,
+        timeout_seconds: float | None,
+        seen: Callable[[SweepStatus], None],
+    ) -> SweepStatus:
+        """Wait until every run of a sweep is over; see :func:`submitter.status.wait`."""
+        return wait(
+            lambda: self.status.read(sweep),
+            clock=self.clock,
+            poll_seconds=poll_seconds,
+            timeout_seconds=timeout_seconds,
+            seen=seen,
+        )
+
+    def log_lines(self, run: RunStatus, *, follow: bool, say: Callable[[str], None]) -> Iterator[Line]:
+        """Yield what a run has logged, or tell why there is nothing."""
+        if run.job is None:
+            say(f"There is no log: the run is {run.status}.")
+            return iter(())
+        queue = self.contract.queues.get(run.queue or "")
+        spot = queue is not None and queue.purchase == "spot"
+        return self.logs.read(run.job, follow=follow, spot=spot, say=say)
+
+    @cached_property
+    def status(self) -> StatusReader:
+        """How sweeps stand."""
+        return StatusReader(self.contract, self.ledger, self.batch)
+
+    @cached_property
+    def logs(self) -> LogReader:
+        """The runs' logs."""
+        return LogReader(self._session, self.contract.log_group, self.batch, clock=self.clock)
+
+    def full_name(self, name: str, owner: str | None) -> str:
+        """Return owner/name for what was typed: NAME, OWNER/NAME, or NAME with --owner."""
+        caller = self.caller
+        return name if "/" in name else f"{owner or caller}/{name}"
+
+    @cached_property
+    def _session(self) -> "boto3.Session":
+        return open_session(self.contract)

@@ -1,0 +1,50 @@
+"""Choosing runs of a sweep."""
+
+import pytest
+
+from submitter.errors import UsageError
+from submitter.selection import Selection, label
+from submitter.sweep import RunTable
+
+AXES = ("env-id", "lr")
+RUNS = RunTable.product([("CartPole-v1", "0.1"), ("Acrobot-v1", "0.1")], [1, 2]).runs()
+
+
+@pytest.mark.parametrize(
+    ("selection", "numbers"),
+    [
+        (Selection(), [1, 2, 3, 4]),
+        (Selection(seed=2), [3, 4]),
+        (Selection(index=4), [4]),
+        (Selection(where=("env-id=Acrobot-v1",)), [2, 4]),
+        (Selection(where=("env-id=Acrobot-v1,seed=2",)), [4]),
+        (Selection(where=("env-id=Acrobot-v1", "lr=0.1"), seed=1), [2]),
+    ],
+)
+def test_a_run_meets_every_condition(selection: Selection, numbers: list[int]) -> None:
+    assert [run.number for run in selection.choose(RUNS, AXES)] == numbers
+
+
+@pytest.mark.parametrize("selection", [Selection(seed=3), Selection(index=5), Selection(where=("lr=0.2",))])
+def test_where_no_run_is_like_that_the_choices_are_listed(selection: Selection) -> None:
+    with pytest.raises(UsageError) as refused:
+        selection.choose(RUNS, AXES)
+    assert "1 (env-id=CartPole-v1 lr=0.1 seed=1)" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("text", ["colour=red", "CartPole-v1", "=1"])
+def test_a_condition_on_what_the_sweep_does_not_have_names_what_it_has(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Selection(where=(text,)).choose(RUNS, AXES)
+    assert "env-id=VALUE, lr=VALUE, seed=VALUE" in str(refused.value.remedy)
+
+
+def test_an_ambiguous_choice_of_one_lists_the_candidates() -> None:
+    with pytest.raises(UsageError) as refused:
+        Selection(seed=2).choose_one(RUNS, AXES)
+    assert "3 (env-id=CartPole-v1 lr=0.1 seed=2), 4 (env-id=Acrobot-v1 lr=0.1 seed=2)" in str(refused.value.remedy)
+
+
+def test_a_run_without_seed_and_parameters_is_called_by_its_number() -> None:
+    (run,) = RunTable.product([()], [None]).runs()
+    assert label(run, ()) == "run 1"
