@@ -82,9 +82,12 @@ def sweep_name(command: str, image: str) -> str:
 
 
 def job_name(sweep: str, nonce: str, entry: int, slot: int) -> str:
-    """Return the job name `<sweep>-<nonce>-<n>-<i>`, used for one SubmitJob in the life of the account."""
+    """Return the job name `<sweep>-<nonce>-<n>-<i>`, used for one SubmitJob in the life of the account.
+
+    The owner in `owner/name` is left out; sweeps of one name have different nonces.
+    """
     tail = f"-{nonce}-{entry}-{slot}"
-    return safe_name(sweep, MAX_NAME - len(tail)) + tail
+    return safe_name(sweep.rpartition("/")[2], MAX_NAME - len(tail)) + tail
 
 
 def _script(command: str) -> str:

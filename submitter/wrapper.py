@@ -13,8 +13,8 @@ from submitter.numbers import NumberSet, range_text
 from submitter.sweep import Block, Runs
 from submitter.template import SEED, Slot, Template, quoted
 
-# Arguments: 1 the nonce, 2 vCPUs, 3 the numbers of the runs, 4 the blocks, 5 how many arguments stand before the pieces,
-# then values, then the pieces of the user's text: =TEXT, or the number of a column.
+# Arguments: 1 the nonce, 2 vCPUs, 3 numbers of the runs, 4 blocks, 5 how many arguments stand before the pieces; then
+# values; then the pieces of the user's text: =TEXT, or the number of a column.
 # A block is last:first:column:..., for the runs numbered first to last. A column is stride.count.used.base and gives a
 # run its (position / stride % count)th value. Only the values listed in `used` are sent, from the argument `base` on;
 # the values of a column with base 0 are numbers, which follow as its fifth part.
