@@ -1,0 +1,222 @@
+"""What the emulated Batch asks the rest of the account, and the one place besides the server that knows moto.
+
+Everything here reads moto's backends in process; only log events and Batch's service-linked role are written. All of it
+is quick enough for the event loop. moto keeps its backends per process, so one process has one account at a time.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from moto.backends import get_backend
+from moto.core.exceptions import JsonRESTError, ServiceException
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+if TYPE_CHECKING:
+    from moto.ec2.models import EC2Backend
+    from moto.iam.models import IAMBackend, Role
+    from moto.logs.models import LogsBackend
+
+_BATCH_SERVICE = "batch.amazonaws.com"
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """What EC2 says about an instance type; `memory_mib` is nominal, `gpu_model` is None without GPUs."""
+
+    name: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    gpu_model: str | None
+    architecture: str
+
+
+@cache
+def instance_type(name: str) -> InstanceType | None:
+    """Look an instance type up, or return None when EC2 has none of that name."""
+    facts = INSTANCE_TYPES.get(name)
+    if facts is None:
+        return None
+    gpus = facts.get("GpuInfo", {}).get("Gpus", [])
+    return InstanceType(
+        name=name,
+        vcpus=facts["VCpuInfo"]["DefaultVCpus"],
+        memory_mib=facts["MemoryInfo"]["SizeInMiB"],
+        gpus=sum(gpu["Count"] for gpu in gpus),
+        gpu_model=gpus[0]["Name"] if gpus else None,
+        architecture=facts["ProcessorInfo"]["SupportedArchitectures"][-1],
+    )
+
+
+class Account:
+    """The account as Batch sees it.
+
+    Args:
+        account_id: 12 digits.
+        region: The region of everything that has one.
+    """
+
+    partition = "aws"
+
+    def __init__(self, account_id: str, region: str) -> None:
+        self.account_id = account_id
+        self.region = region
+
+    def arn(self, service: str, resource: str) -> str:
+        """Make the ARN of a resource of this account and region."""
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account_id}:{resource}"
+
+    @property
+    def _iam(self) -> "IAMBackend":
+        return get_backend("iam")[self.account_id][self.partition]
+
+    @property
+    def _ec2(self) -> "EC2Backend":
+        return get_backend("ec2")[self.account_id][self.region]
+
+    @property
+    def _logs(self) -> "LogsBackend":
+        return get_backend("logs")[self.account_id][self.region]
+
+    def _role(self, name_or_arn: str) -> "Role | None":
+        for role in tuple(self._iam.get_roles()):
+            if name_or_arn in (role.arn, role.name):
+                return role
+        return None
+
+    def arn_of_role(self, name: str) -> str:
+        """Make the ARN of a role by its name, whether it exists or not."""
+        return f"arn:{self.partition}:iam::{self.account_id}:role/{name.lstrip('/')}"
+
+    def role_exists(self, arn: str) -> bool:
+        """Whether a role of this ARN exists."""
+        return self._role(arn) is not None
+
+    def role_trusts(self, arn: str, service: str) -> bool:
+        """Whether the trust policy of a role lets an AWS service (`batch.amazonaws.com`) assume it."""
+        role = self._role(arn)
+        if role is None:
+            return False
+        statements = json.loads(role.assume_role_policy_document)["Statement"]
+        for statement in statements if isinstance(statements, list) else [statements]:
+            services = statement.get("Principal", {}).get("Service", [])
+            if statement["Effect"] == "Allow" and service in ([services] if isinstance(services, str) else services):
+                return True
+        return False
+
+    def role_managed_policies(self, arn: str) -> frozenset[str]:
+        """ARNs of the managed policies that are attached to a role; none when it does not exist."""
+        role = self._role(arn)
+        return frozenset(role.managed_policies) if role else frozenset()
+
+    @property
+    def batch_service_linked_role_arn(self) -> str:
+        """ARN of AWSServiceRoleForBatch, whether it exists yet or not."""
+        return self.arn_of_role(f"aws-service-role/{_BATCH_SERVICE}/AWSServiceRoleForBatch")
+
+    def ensure_batch_service_linked_role(self) -> str:
+        """Make AWSServiceRoleForBatch, as Batch does when it first needs it, and return its ARN.
+
+        Source: "Using service-linked roles for AWS Batch", Batch user guide.
+        """
+        arn = self.batch_service_linked_role_arn
+        if not self.role_exists(arn):
+            trust = {"Effect": "Allow", "Principal": {"Service": _BATCH_SERVICE}, "Action": "sts:AssumeRole"}
+            self._iam.create_role(
+                role_name="AWSServiceRoleForBatch",
+                assume_role_policy_document=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+                path=f"/aws-service-role/{_BATCH_SERVICE}/",
+                permissions_boundary=None,
+                description="",
+                tags=[],
+                max_session_duration="3600",
+                linked_service=_BATCH_SERVICE,
+            )
+        return arn
+
+    def instance_profile_exists(self, name_or_arn: str) -> bool:
+        """Whether an instance profile exists; Batch takes its name or its ARN."""
+        return any(name_or_arn in (profile.arn, profile.name) for profile in tuple(self._iam.get_instance_profiles()))
+
+    def subnet_exists(self, subnet_id: str) -> bool:
+        """Whether a subnet exists."""
+        return _found(self._ec2.get_subnet, subnet_id) is not None
+
+    def subnet_zone(self, subnet_id: str) -> str | None:
+        """Name the availability zone of a subnet, or None when it does not exist."""
+        subnet = _found(self._ec2.get_subnet, subnet_id)
+        return subnet.availability_zone if subnet else None
+
+    def security_group_exists(self, group_id: str) -> bool:
+        """Whether a security group exists."""
+        return self._ec2.get_security_group_from_id(group_id) is not None
+
+    def launch_template_exists(self, *, template_id: str | None, name: str | None, version: str | None) -> bool:
+        """Whether a launch template, by id or name, exists and has the version; None means its default version."""
+        template = (
+            _found(self._ec2.get_launch_template, template_id)
+            if template_id
+            else _found(self._ec2.get_launch_template_by_name, name)
+        )
+        if template is None:
+            return False
+        known = {str(known.number) for known in template.versions}
+        return (version or "$Default") in known | {"$Default", "$Latest"}
+
+    def instance_type(self, name: str) -> InstanceType | None:
+        """Look an instance type up, or return None when EC2 has none of that name."""
+        return instance_type(name)
+
+    def instance_family(self, name: str) -> list[str]:
+        """Name the instance types of a family (`c5a`), none when there is no such family."""
+        return [known for known in INSTANCE_TYPES if known.startswith(f"{name}.")]
+
+    def secret_value(self, secret_id: str, json_key: str = "", label: str = "", version_id: str = "") -> str:
+        """Read a secret as ECS does for a container: a staging label, a key of the JSON object, or the whole string.
+
+        Raises:
+            LookupError: There is no such secret, label or key; the message is in the words of Secrets Manager or ECS.
+        """
+        backend = get_backend("secretsmanager")[self.account_id][self.region]
+        try:
+            found = backend.get_secret_value(secret_id, version_id, label or "AWSCURRENT")
+            text = found["SecretString"]
+        except (JsonRESTError, KeyError) as error:
+            what = getattr(error, "message", None) or "Secrets Manager can't find the specified secret value."
+            raise LookupError(f"ResourceNotFoundException: {what}") from None
+        if not json_key:
+            return str(text)
+        try:
+            value = json.loads(text)[json_key]
+        except (ValueError, KeyError, TypeError):
+            raise LookupError(f"retrieved secret from Secrets Manager did not contain json key {json_key}") from None
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def log_group_exists(self, name: str) -> bool:
+        """Whether a log group exists."""
+        return name in self._logs.groups
+
+    def put_log_events(self, group: str, stream: str, events: Iterable[tuple[int, str]]) -> None:
+        """Append events, pairs of epoch milliseconds and message, to a stream that is made when it is missing.
+
+        Raises:
+            LookupError: The log group does not exist.
+        """
+        if not self.log_group_exists(group):
+            raise LookupError("ResourceNotFoundException: The specified log group does not exist.")
+        self._logs.ensure_log_stream(group, stream)
+        # Past the front of moto's backend on purpose: it refuses events by the real time, not by the account's clock.
+        self._logs.groups[group].put_log_events(
+            stream, [{"timestamp": timestamp, "message": message} for timestamp, message in events]
+        )
+
+
+def _found(look_up: Any, key: str | None) -> Any:
+    """Call one of moto's look-ups, and turn its not-found error into None."""
+    try:
+        return look_up(key)
+    except ServiceException:
+        return None

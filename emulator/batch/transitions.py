@@ -1,0 +1,30 @@
+"""The short time that Batch needs between a request and its effect, so that clients meet CREATING and DELETING."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from emulator.clock import Clock
+    from emulator.loop import LoopThread
+
+T = TypeVar("T")
+
+# Long enough for a client to see the state in between, short enough not to be felt.
+_SECONDS = 0.03
+
+
+class Transitions:
+    """Runs the ends of transitions on the event loop."""
+
+    def __init__(self, loop: "LoopThread", clock: "Clock") -> None:
+        self._loop = loop
+        self._clock = clock
+
+    def later(self, end: Callable[[T], None], record: T) -> None:
+        """Call `end(record)` in a moment; on the loop's thread only."""
+
+        async def wait() -> None:
+            await self._clock.sleep(_SECONDS)
+            end(record)
+
+        self._loop.spawn(wait())

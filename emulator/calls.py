@@ -1,0 +1,116 @@
+"""Which operation a request is, read from the request itself, and the bounded record of all requests."""
+
+import json
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+_SCOPE = re.compile(r"Credential=[^/]+/\d{8}/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
+
+# Members that name what a request is about. Nothing else of a body is ever recorded: it may hold secret values.
+_NAMES = (
+    "jobName",
+    "jobId",
+    "jobQueue",
+    "jobQueueName",
+    "computeEnvironment",
+    "computeEnvironmentName",
+    "jobDefinition",
+    "jobDefinitionName",
+    "resourceArn",
+    "TableName",
+    "SecretId",
+    "Name",
+    "logGroupName",
+    "RoleName",
+    "PolicyName",
+    "PolicyArn",
+    "InstanceProfileName",
+    "GroupName",
+    "GroupId",
+    "LaunchTemplateName",
+    "LaunchTemplateId",
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request: `time` in seconds since the epoch by the account's clock, `status` 0 while it is under way."""
+
+    service: str
+    operation: str
+    resource: str
+    time: float
+    status: int = 0
+
+
+def read_call(
+    environ: "WSGIEnvironment", body: bytes, now: float, batch_operation: Callable[[str, str], str]
+) -> Call | None:
+    """Tell the service, operation and main resource of a request, or return None when it is not signed for AWS.
+
+    Args:
+        environ: The request.
+        body: Its whole body.
+        now: The account's time in epoch seconds.
+        batch_operation: Names Batch's operation from method and path.
+    """
+    scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    if scope is None:
+        return None
+    service, path = scope["service"], environ["PATH_INFO"]
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        return Call(service, target.rpartition(".")[2], _resource(_json(body)), now)
+    if service == "batch":
+        return Call(service, batch_operation(environ["REQUEST_METHOD"], path), _resource(_json(body)), now)
+    if service == "s3":
+        return Call(service, environ["REQUEST_METHOD"], path, now)
+    form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
+    return Call(service, form.get("Action", ""), _resource(form), now)
+
+
+def _json(body: bytes) -> dict[str, object]:
+    try:
+        read = json.loads(body)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _resource(members: "dict[str, object] | dict[str, str]") -> str:
+    return next((str(members[name])[:300] for name in _NAMES if name in members), "")
+
+
+class CallRecord:
+    """The last `size` calls, oldest first, of any thread."""
+
+    def __init__(self, size: int = 20_000) -> None:
+        self._calls: deque[Call] = deque(maxlen=size)
+        self._lock = threading.Lock()
+
+    def add(self, call: Call, status: int) -> None:
+        """Record a call with the HTTP status of its reply; 0 says that the reply was withheld."""
+        with self._lock:
+            self._calls.append(replace(call, status=status))
+
+    def calls(self, service: str | None = None, operation: str | None = None) -> list[Call]:
+        """Return the recorded calls, of one service and operation where given."""
+        with self._lock:
+            calls = list(self._calls)
+        return [
+            call
+            for call in calls
+            if (service is None or call.service == service) and (operation is None or call.operation == operation)
+        ]
+
+    def clear(self) -> None:
+        """Forget every call."""
+        with self._lock:
+            self._calls.clear()

@@ -1,0 +1,125 @@
+"""The account's own endpoint, `/_emulator/...`: health, record of calls, faults, clock, reclaim, lag."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from emulator.faults import Rule
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from emulator.batch.api import Batch
+    from emulator.calls import CallRecord
+    from emulator.clock import Clock
+    from emulator.faults import Faults
+    from emulator.loop import LoopThread
+
+PREFIX = "/_emulator/"
+
+
+class Control:
+    """What tests and the command line do to the account itself; in process by its methods, else by HTTP.
+
+    Args:
+        loop: The loop that owns the account's state.
+        clock: The account's clock.
+        faults: The rules of misbehaviour.
+        record: The record of calls.
+        batch: Batch, whose hosts can be taken away and whose lists can be made to lag.
+        facts: What `health` says about the account.
+    """
+
+    def __init__(
+        self,
+        *,
+        loop: "LoopThread",
+        clock: "Clock",
+        faults: "Faults",
+        record: "CallRecord",
+        batch: "Batch",
+        facts: dict[str, Any],
+    ) -> None:
+        self.loop = loop
+        self.clock = clock
+        self.faults = faults
+        self.record = record
+        self._batch = batch
+        self._facts = facts
+
+    def advance(self, seconds: float) -> float:
+        """Move the account's clock forward and return its time, in epoch seconds."""
+        self.loop.call(self.clock.advance, seconds)
+        return self.clock.now()
+
+    def reclaim(self, target: str) -> list[str]:
+        """Take a host away without notice, as EC2 does with Spot capacity, and return the ids of the jobs on it.
+
+        Args:
+            target: The instance's id, or the id of a job that is on it.
+
+        Raises:
+            LookupError: There is no such host or job.
+        """
+        return self.loop.call(self._batch.scheduler.reclaim, target)
+
+    def delay_listing(self, seconds: float) -> None:
+        """Let ListJobs show a new job only after some time of the account's clock."""
+        self._batch.jobs.listing_delay_seconds = seconds
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
+        """Serve `/_emulator/...`; only to this machine, and never to a web page in a browser on it."""
+        if refusal := _refusal(environ):
+            status, reply = 403, {"message": refusal}
+        else:
+            try:
+                status, reply = self._serve(environ)
+            except (ValueError, TypeError, LookupError) as error:
+                status, reply = 400, {"message": str(error)}
+        data = json.dumps(reply).encode()
+        start_response(f"{status} -", [("Content-Type", "application/json"), ("Content-Length", str(len(data)))])
+        return [data]
+
+    def _serve(self, environ: "WSGIEnvironment") -> tuple[int, dict[str, Any]]:
+        raw = environ["wsgi.input"].read()
+        sent = json.loads(raw) if raw else {}
+        match environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(PREFIX):
+            case "GET", "health":
+                return 200, {"status": "ok", "now": self.clock.now(), **self._facts}
+            case "GET", "requests":
+                wanted = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
+                calls = self.record.calls(wanted.get("service"), wanted.get("operation"))
+                return 200, {"requests": [asdict(call) for call in calls]}
+            case "DELETE", "requests":
+                self.record.clear()
+            case "GET", "faults":
+                return 200, {"faults": self.faults.rules()}
+            case "POST", "faults":
+                self.faults.add(Rule(**sent))
+            case "DELETE", "faults":
+                self.faults.clear()
+            case "GET", "clock":
+                return 200, {"now": self.clock.now()}
+            case "POST", "clock":
+                return 200, {"now": self.advance(float(sent["advance"]))}
+            case "POST", "reclaim":
+                return 200, {"jobs": self.reclaim(sent["target"])}
+            case "POST", "listing":
+                self.delay_listing(float(sent["delay"]))
+            case _:
+                return 404, {"message": "The emulator has no such control."}
+        return 200, {}
+
+
+def _refusal(environ: "WSGIEnvironment") -> str | None:
+    """Say why a request to the control endpoint is refused.
+
+    The server listens on loopback only, but a web page could still reach it through the browser. A page's request has
+    the page's own host name after DNS rebinding, and no JSON body without a preflight, which goes unanswered.
+    """
+    if environ.get("HTTP_HOST", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+        return "The control endpoint is served at 127.0.0.1 and localhost only."
+    if environ["REQUEST_METHOD"] != "GET" and environ.get("CONTENT_TYPE") != "application/json":
+        return "The control endpoint takes application/json only."
+    return None

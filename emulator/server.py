@@ -1,0 +1,154 @@
+"""The account's front door: one HTTP server on 127.0.0.1 that serves Batch itself and everything else by moto."""
+
+import os
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+# moto reads it when an account's IAM is first used: AWS's managed policies exist in every real account.
+os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+
+from moto.moto_api._internal.models import moto_api_backend
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+from emulator.account import Account
+from emulator.batch.api import Batch
+from emulator.batch.runner import clean_environment
+from emulator.calls import Call, CallRecord, read_call
+from emulator.clock import Clock
+from emulator.control import PREFIX, Control
+from emulator.faults import Faults
+from emulator.loop import LoopThread
+from emulator.replies import error_reply
+from emulator.signatures import stale
+from emulator.wsgi import HttpServer
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from emulator.batch.state import State
+
+_CHECKOUT = Path(__file__).parent.parent
+_one_account = threading.Lock()
+
+
+class EmulatorServer:
+    """An AWS account behind one URL, as a context manager; empty at first, gone afterwards.
+
+    Args:
+        home_folder: HOME of the jobs; None means a temporary folder.
+        account_id: 12 digits.
+        region: The one region that the account is used in.
+        port: Port on 127.0.0.1; 0 means a free one.
+        cores: How many jobs run at once; None means as many as this machine has cores.
+
+    Raises:
+        RuntimeError: Another account is up in this process; moto keeps its state per process.
+    """
+
+    def __init__(
+        self,
+        home_folder: Path | None = None,
+        *,
+        account_id: str = "123456789012",
+        region: str = "us-east-1",
+        port: int = 0,
+        cores: int | None = None,
+    ) -> None:
+        self.account_id = account_id
+        self.region = region
+        self._home_folder = home_folder
+        self._port = port
+        self._cores = cores
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
+        if not _one_account.acquire(blocking=False):
+            raise RuntimeError("an emulated account is up in this process already")
+        with ExitStack() as opened:
+            opened.callback(_one_account.release)
+            self._open(opened)
+            self._closing = opened.pop_all()
+        return self
+
+    def _open(self, opened: ExitStack) -> None:
+        moto_api_backend.reset()
+        self.loop = LoopThread()
+        opened.callback(self.loop.stop)
+        self.clock = Clock()
+        self.account = Account(self.account_id, self.region)
+        http = HttpServer(self._port, self._serve)
+        self.url = f"http://127.0.0.1:{http.port}"
+        home = self._home_folder or Path(opened.enter_context(TemporaryDirectory(prefix="emulator-")))
+        self.batch = Batch(
+            self.account,
+            self.clock,
+            self.loop,
+            folder=_CHECKOUT,
+            environment=clean_environment(url=self.url, region=self.region, home=home),
+            cores=self._cores or os.cpu_count() or 1,
+        )
+        opened.callback(lambda: self.loop.run(self.batch.scheduler.close()))
+        self.record = CallRecord()
+        self._faults = Faults(self._act, self.record, self.clock, self.loop)
+        self.control = Control(
+            loop=self.loop,
+            clock=self.clock,
+            faults=self._faults,
+            record=self.record,
+            batch=self.batch,
+            facts={"url": self.url, "account_id": self.account_id, "region": self.region, "pid": os.getpid()},
+        )
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        opened.callback(http.start())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.close()
+
+    @property
+    def batch_state(self) -> "State":
+        """The records of Batch's control plane; they are read on the loop, by `loop.call`."""
+        return self.batch.state
+
+    def _serve(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Serve any request of the port."""
+        if environ["PATH_INFO"].startswith(PREFIX):
+            return self.control(environ, start_response)
+        call = read_call(environ, environ["wsgi.input"].getvalue(), self.clock.now(), self.batch.app.operation)
+        if call is None:
+            message = "Request is missing Authentication Token"
+            return error_reply("", "MissingAuthenticationToken", message, 403, start_response)
+        environ["emulator.call"] = call
+        environ["emulator.offset"] = self.clock.offset
+
+        def start(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+            own = {"Date": self.clock.http_date(), "x-amzn-RequestId": str(uuid.uuid4())}
+            return start_response(
+                status, [*((k, v) for k, v in headers if k.lower() not in ("date", "x-amzn-requestid")), *own.items()]
+            )
+
+        return self._faults(environ, start)
+
+    def _act(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Do what a request asks for, unless its signature has grown too old on the way."""
+        call: Call = environ["emulator.call"]
+        date, offset = environ.get("HTTP_X_AMZ_DATE", ""), environ["emulator.offset"]
+        if message := stale(date, now=self.clock.now(), offset=offset):
+            code = "SignatureDoesNotMatch" if call.service in ("iam", "sts") else "InvalidSignatureException"
+            return error_reply(call.service, code, message, 403, start_response)
+        if call.service == "batch":
+            return self.batch.app(environ, start_response)
+        environ["HTTP_X_MOTO_ACCOUNT_ID"] = self.account_id
+        # moto reads and then changes its tables without a lock, so that a conditional put would not be atomic.
+        with self._moto_locks[call.service]:
+            reply: Iterable[bytes] = self._moto(environ, start_response)
+            return reply
