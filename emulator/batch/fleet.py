@@ -1,0 +1,115 @@
+"""The hosts of every compute environment: started for jobs, gone after idling, taken away by EC2."""
+
+import secrets
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from emulator.batch.placement import Host, Launch, Need, Offer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from emulator.account import Account, InstanceType
+    from emulator.batch.state import ComputeEnvironment, JobQueue, State
+
+IDLE_SECONDS = 300.0
+"""How long a host stays without jobs. AWS gives no figure; it scales down after some minutes."""
+
+# "optimal" and a family stand for types of several sizes: Batch API Reference, ComputeResource, instanceTypes.
+_FAMILIES = {"optimal": ("c5", "m5", "r5")}
+_SIZES = ("medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge")
+
+
+class Fleet:
+    """Hosts, by environment. It keeps each environment's `desiredvCpus` at the sum of its hosts, as Batch does."""
+
+    def __init__(self, state: "State", account: "Account") -> None:
+        self._state = state
+        self._account = account
+        self._hosts: dict[str, Host] = {}
+        self._with_room: defaultdict[str, dict[str, Host]] = defaultdict(dict)
+        self._vcpus: defaultdict[str, int] = defaultdict(int)
+        self._idle: dict[str, Host] = {}
+        self.without_capacity: set[str] = set()
+        """Environments to which EC2 gives no instance at present; a fault that the control endpoint causes."""
+
+    def offers(self, queue: "JobQueue") -> list[Offer]:
+        """Describe the environments of a queue, in its order, for placement."""
+        by_arn = {environment.arn: environment for environment in self._state.environments.values()}
+        return [self._offer(by_arn[arn]) for arn in queue.compute_environment_order if arn in by_arn]
+
+    def _offer(self, environment: "ComputeEnvironment") -> Offer:
+        resources = environment.compute_resources
+        return Offer(
+            environment=environment.name,
+            enabled=environment.state == "ENABLED",
+            # A change of the environment in the background does not keep jobs from its hosts.
+            valid=environment.status in {"VALID", "UPDATING"},
+            types=[hardware for name in resources.get("instanceTypes", ()) for hardware in self._types(name)],
+            max_vcpus=resources.get("maxvCpus", 0),
+            vcpus=self._vcpus[environment.name],
+            with_room=self._with_room[environment.name].values(),
+            lacks_capacity=environment.name in self.without_capacity,
+        )
+
+    def _types(self, name: str) -> "Iterator[InstanceType]":
+        families = _FAMILIES.get(name, () if "." in name else (name,))
+        names = [f"{family}.{size}" for family in families for size in _SIZES] or [name]
+        for full_name in names:
+            if (hardware := self._account.instance_type(full_name)) is not None:
+                yield hardware
+
+    def launch(self, launch: Launch) -> Host:
+        """Start an instance; it registers with the environment's cluster at once."""
+        cluster = self._state.environments[launch.environment].ecs_cluster_arn.rsplit("/", 1)[-1]
+        host = Host(
+            id=f"i-{secrets.token_hex(9)[:17]}",
+            container_instance_arn=self._account.arn("ecs", f"container-instance/{cluster}/{secrets.token_hex(16)}"),
+            environment=launch.environment,
+            hardware=launch.hardware,
+        )
+        self._hosts[host.id] = self._with_room[host.environment][host.id] = host
+        self._count(host, host.hardware.vcpus)
+        return host
+
+    def take(self, host: Host, need: Need) -> None:
+        """Place a job on a host."""
+        host.take(need)
+        self._idle.pop(host.id, None)
+        if host.free_vcpus == 0:
+            del self._with_room[host.environment][host.id]
+
+    def give_back(self, host: Host, need: Need, now: float) -> None:
+        """Take a job off a host, which may have gone meanwhile."""
+        host.give_back(need)
+        if host.id not in self._hosts:
+            return
+        self._with_room[host.environment][host.id] = host
+        if host.jobs == 0:
+            host.idle_since = now
+            self._idle[host.id] = host
+
+    def get(self, instance_id: str) -> Host | None:
+        """Find a host that is there."""
+        return self._hosts.get(instance_id)
+
+    def remove(self, host: Host) -> None:
+        """Let a host go, whoever is on it."""
+        del self._hosts[host.id]
+        self._with_room[host.environment].pop(host.id, None)
+        self._idle.pop(host.id, None)
+        self._count(host, -host.hardware.vcpus)
+
+    def retire(self, now: float) -> float | None:
+        """Let go of hosts that have idled long enough or whose environment has gone; returns when to look again."""
+        for host in list(self._idle.values()):
+            if host.environment in self._state.environments and host.idle_since + IDLE_SECONDS > now:
+                return host.idle_since + IDLE_SECONDS
+            self.remove(host)
+        return None
+
+    def _count(self, host: Host, vcpus: int) -> None:
+        self._vcpus[host.environment] += vcpus
+        if (environment := self._state.environments.get(host.environment)) is not None:
+            resources = environment.compute_resources
+            resources["desiredvCpus"] = max(self._vcpus[host.environment], resources.get("minvCpus", 0))
