@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from submitter.numbers import NumberSet
-from submitter.sweep import RunTable
+from submitter.sweep import Runs, RunTable
 from submitter.writer import Writer
 
 VOID: Final = "-"
@@ -154,9 +154,14 @@ class Generation:
         """Return the runs that were sent or may have been."""
         return NumberSet(number for place in self.places() for number in place.slot.runs)
 
-    def open_places(self, runs: NumberSet | None = None) -> list[Place]:
-        """Return the slots of which nobody knows whether they were sent; only those of `runs`, when given."""
-        return [p for p in self.places() if p.slot.job is None and (runs is None or not runs.isdisjoint(p.slot.runs))]
+    def due(self, wanted: RunTable) -> Runs:
+        """Return those of the wanted runs that stand nowhere, with their numbers: new ones follow those there are."""
+        table = self.table + wanted.minus(self.table)
+        return Runs(table, NumberSet(table.numbers(wanted) - self.standing()))
+
+    def open_places(self, runs: NumberSet) -> list[Place]:
+        """Return the slots with any of these runs of which nobody knows whether they were sent."""
+        return [p for p in self.places() if p.slot.job is None and not runs.isdisjoint(p.slot.runs)]
 
     def newest(self) -> dict[int, Place]:
         """Return, for each run that stands somewhere, the newest slot that it stands in."""

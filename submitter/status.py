@@ -135,7 +135,8 @@ class StatusReader:
         """Look once at every open slot; return the entries, and the names of slots that nobody can decide any more."""
         settling = Settling(sweep, self._ledger, self._batch)
         now = list(entries)
-        for place in Generation(entries).open_places():
+        generation = Generation(entries)
+        for place in generation.open_places(generation.standing()):
             current = Place(now[place.entry.n - 1], place.index)
             if not isinstance(found := settling.settle(current), Open):
                 now = _with(now, found)
