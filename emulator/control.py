@@ -1,6 +1,7 @@
 """The account's own endpoint, `/_emulator/...`: health, record of calls, faults, clock, reclaim, lag."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -70,46 +71,41 @@ class Control:
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
         """Serve `/_emulator/...`; only to this machine, and never to a web page in a browser on it."""
+        route = self._routes.get((environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(PREFIX)))
         if refusal := _refusal(environ):
             status, reply = 403, {"message": refusal}
+        elif route is None:
+            status, reply = 404, {"message": "The emulator has no such control."}
         else:
             try:
-                status, reply = self._serve(environ)
+                status, reply = 200, route(_members(environ)) or {}
             except (ValueError, TypeError, LookupError) as error:
-                status, reply = 400, {"message": str(error)}
+                status, reply = 400, {"message": f"{type(error).__name__}: {error}"}
         data = json.dumps(reply).encode()
         start_response(f"{status} -", [("Content-Type", "application/json"), ("Content-Length", str(len(data)))])
         return [data]
 
-    def _serve(self, environ: "WSGIEnvironment") -> tuple[int, dict[str, Any]]:
-        raw = environ["wsgi.input"].read()
-        sent = json.loads(raw) if raw else {}
-        match environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(PREFIX):
-            case "GET", "health":
-                return 200, {"status": "ok", "now": self.clock.now(), **self._facts}
-            case "GET", "requests":
-                wanted = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
-                calls = self.record.calls(wanted.get("service"), wanted.get("operation"))
-                return 200, {"requests": [asdict(call) for call in calls]}
-            case "DELETE", "requests":
-                self.record.clear()
-            case "GET", "faults":
-                return 200, {"faults": self.faults.rules()}
-            case "POST", "faults":
-                self.faults.add(Rule(**sent))
-            case "DELETE", "faults":
-                self.faults.clear()
-            case "GET", "clock":
-                return 200, {"now": self.clock.now()}
-            case "POST", "clock":
-                return 200, {"now": self.advance(float(sent["advance"]))}
-            case "POST", "reclaim":
-                return 200, {"jobs": self.reclaim(sent["target"])}
-            case "POST", "listing":
-                self.delay_listing(float(sent["delay"]))
-            case _:
-                return 404, {"message": "The emulator has no such control."}
-        return 200, {}
+    @property
+    def _routes(self) -> dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any] | None]]:
+        return {
+            ("GET", "health"): lambda _: {"status": "ok", "now": self.clock.now(), **self._facts},
+            ("GET", "requests"): lambda wanted: {"requests": [asdict(call) for call in self.record.calls(**wanted)]},
+            ("DELETE", "requests"): lambda _: self.record.clear(),
+            ("GET", "faults"): lambda _: {"faults": self.faults.rules()},
+            ("POST", "faults"): lambda sent: self.faults.add(Rule(**sent)),
+            ("DELETE", "faults"): lambda _: self.faults.clear(),
+            ("GET", "clock"): lambda _: {"now": self.clock.now()},
+            ("POST", "clock"): lambda sent: {"now": self.advance(float(sent["advance"]))},
+            ("POST", "reclaim"): lambda sent: {"jobs": self.reclaim(sent["target"])},
+            ("POST", "listing"): lambda sent: self.delay_listing(float(sent["delay"])),
+        }
+
+
+def _members(environ: "WSGIEnvironment") -> dict[str, Any]:
+    """Read what was sent: a JSON object, or the query of a GET."""
+    if raw := environ["wsgi.input"].read():
+        return dict(json.loads(raw))
+    return {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
 
 
 def _refusal(environ: "WSGIEnvironment") -> str | None:
