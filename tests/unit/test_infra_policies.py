@@ -1,0 +1,115 @@
+"""The policy documents of a deployed stack, read one by one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+ACCOUNT = "123456789012"
+
+# Every resource that is more than one thing, with the reason why it must be.
+WILDCARDS = {
+    "*": "these actions know no resources",
+    f"arn:aws:ecr:*:{ACCOUNT}:repository/*": "the images are the user's",
+    f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/*": "the submitter names definitions",
+    f"arn:aws:batch:us-east-1:{ACCOUNT}:job/*": "Batch makes the ids of jobs",
+    "arn:of:LogGroup:rl-batch-dev-jobs:*": "the log group's own streams",
+}
+ACTIONS_WITHOUT_RESOURCES = {
+    "batch:DescribeComputeEnvironments",
+    "batch:DescribeJobDefinitions",
+    "batch:DescribeJobQueues",
+    "batch:DescribeJobs",
+    "batch:ListJobs",
+    "ecr:GetAuthorizationToken",
+}
+
+
+def statements(deployment: Any) -> list[dict[str, Any]]:
+    documents = [
+        deployment.document("RolePolicy", "-execution"),
+        deployment.document("Policy", "-submitter"),
+    ]
+    assert len(documents) == len(deployment.of("RolePolicy")) + len(deployment.of("Policy"))
+    return [statement for document in documents for statement in document["Statement"]]
+
+
+def test_no_policy_has_a_wildcard_without_a_reason(deploy: Callable[..., Any]) -> None:
+    for statement in statements(deploy()):
+        assert statement["Effect"] == "Allow"
+        assert not any("*" in action for action in statement["Action"])
+        for resource in statement["Resource"]:
+            assert "*" not in resource or resource in WILDCARDS, resource
+            assert resource != "*" or set(statement["Action"]) <= ACTIONS_WITHOUT_RESOURCES
+
+
+def test_the_execution_role_pulls_images_writes_logs_and_reads_the_secret_only(deploy: Callable[..., Any]) -> None:
+    allowed = {
+        (action, resource)
+        for statement in deploy().document("RolePolicy", "-execution")["Statement"]
+        for action in statement["Action"]
+        for resource in statement["Resource"]
+    }
+    repositories = f"arn:aws:ecr:*:{ACCOUNT}:repository/*"
+    assert allowed == {
+        ("ecr:GetAuthorizationToken", "*"),
+        ("ecr:BatchCheckLayerAvailability", repositories),
+        ("ecr:BatchGetImage", repositories),
+        ("ecr:GetDownloadUrlForLayer", repositories),
+        ("logs:CreateLogStream", "arn:of:LogGroup:rl-batch-dev-jobs:*"),
+        ("logs:PutLogEvents", "arn:of:LogGroup:rl-batch-dev-jobs:*"),
+        ("secretsmanager:GetSecretValue", "arn:of:Secret:rl-batch-dev-keys"),
+    }
+
+
+def test_who_submits_may_use_the_queues_roles_ledger_and_secret_of_this_stack_only(deploy: Callable[..., Any]) -> None:
+    document = deploy(queuePrefix="alice").document("Policy", "-submitter")
+    resources = {action: each["Resource"] for each in document["Statement"] for action in each["Action"]}
+    assert resources["batch:SubmitJob"][1:] == [
+        f"arn:aws:batch:us-east-1:{ACCOUNT}:job-queue/alice-c5a-large",
+        f"arn:aws:batch:us-east-1:{ACCOUNT}:job-queue/alice-c5a-large-spot",
+    ]
+    assert resources["iam:PassRole"] == ["arn:of:Role:rl-batch-dev-job", "arn:of:Role:rl-batch-dev-execution"]
+    assert resources["dynamodb:PutItem"] == ["arn:of:Table:rl-batch-dev-ledger"]
+    assert resources["secretsmanager:PutSecretValue"] == ["arn:of:Secret:rl-batch-dev-keys"]
+    assert "secretsmanager:GetSecretValue" not in resources
+
+
+OF_THIS_ACCOUNT = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
+
+
+@pytest.mark.parametrize(
+    ("role", "service", "condition"),
+    [
+        ("instance", "ec2.amazonaws.com", None),
+        ("execution", "ecs-tasks.amazonaws.com", None),
+        ("spot-fleet", "spotfleet.amazonaws.com", None),
+        (
+            "job",
+            "ecs-tasks.amazonaws.com",
+            OF_THIS_ACCOUNT | {"ArnLike": {"aws:SourceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:*"}},
+        ),
+        (
+            "batch",
+            "batch.amazonaws.com",
+            OF_THIS_ACCOUNT
+            | {
+                "ArnLike": {
+                    "aws:SourceArn": [
+                        f"arn:aws:batch:us-east-1:{ACCOUNT}:compute-environment/*",
+                        f"arn:aws:batch:us-east-1:{ACCOUNT}:job/*",
+                    ]
+                }
+            },
+        ),
+    ],
+)
+def test_a_role_trusts_one_service_under_the_conditions_that_aws_documents(
+    deploy: Callable[..., Any], role: str, service: str, condition: dict[str, Any] | None
+) -> None:
+    deployment = deploy(serviceRole="dedicated", spotAllocationStrategy="BEST_FIT")
+    assert len(deployment.of("Role")) == 5
+    (statement,) = deployment.document("Role", f"dev-{role}", "assumeRolePolicy")["Statement"]
+    assert statement["Action"] == "sts:AssumeRole"
+    assert statement["Principal"] == {"Service": service}
+    assert statement.get("Condition") == condition
