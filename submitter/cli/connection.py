@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
@@ -11,9 +11,12 @@ from submitter.history import Generation
 from submitter.ledger import Ledger
 from submitter.logs import Line, LogReader
 from submitter.names import owner_name
+from submitter.provenance import current_commit
+from submitter.request import Prepared, RunOptions, prepare
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
 from submitter.status import RunStatus, StatusReader, SweepStatus, wait
+from submitter.submission import Order, Outcome, run
 
 if TYPE_CHECKING:
     import boto3
@@ -45,6 +48,18 @@ class Connection:
     def batch(self) -> Batch:
         """AWS Batch."""
         return Batch(self._session, self.clock)
+
+    def prepare(self, **options: Any) -> Prepared:
+        """Check the options of `run` against the stack; see :func:`submitter.request.prepare`."""
+        return prepare(RunOptions(**options), self.contract, current_commit())
+
+    def order(self, prepared: Prepared) -> Order:
+        """Return the order to be submitted, in the caller's name."""
+        return prepared.order(self.caller, self.contract)
+
+    def submit(self, order: Order, *, fresh: bool, say: Callable[[str], None]) -> Outcome:
+        """Submit what is not submitted yet; see :func:`submitter.submission.run`."""
+        return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, fresh=fresh, say=say)
 
     def generation(self, name: str, owner: str | None) -> tuple[str, Generation]:
         """Return a sweep's full name and its newest generation, by the ledger alone.

@@ -135,7 +135,7 @@ def logs_command(
     chosen = [selection.choose_one(status.runs, axes)] if follow else selection.choose(status.runs, axes)
     for run in chosen:
         prefix = f"{label(run, axes)} | " if len(chosen) > 1 else ""
-        for line in connection.log_lines(run, follow=follow, say=partial(_note, prefix=prefix)):
+        for line in connection.log_lines(run, follow=follow, say=partial(note, prefix=prefix)):
             if as_json:
                 values = {"run": run.number, "seed": run.seed, "attempt": line.attempt, "at_ms": line.at_ms}
                 click.echo(render.json_line({**values, "message": line.message}))
@@ -150,13 +150,13 @@ def wait_and_tell(connection: "Connection", sweep: str, *, poll: float, timeout:
     def tell(status: "SweepStatus") -> None:
         nonlocal told
         if (text := counts_text(status.counts)) != told:
-            _note(text)
+            note(text)
             told = text
 
     try:
         return connection.wait(sweep, poll_seconds=poll, timeout_seconds=timeout, seen=tell)
     except KeyboardInterrupt:
-        _note(f"The runs go on; `submitter status {sweep}` tells how they stand.")
+        note(f"The runs go on; `submitter status {sweep}` tells how they stand.")
         raise
 
 
@@ -257,5 +257,6 @@ def _local_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def _note(text: str, *, prefix: str = "") -> None:
+def note(text: str, *, prefix: str = "") -> None:
+    """Tell a person something that is no result: on standard error."""
     click.echo(f"{prefix}{text}", err=True)

@@ -1,0 +1,117 @@
+"""`submitter run`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submitter import render
+from submitter.cli import options
+from submitter.cli.sweeps import check_succeeded, counts_text, note, status_values, wait_and_tell
+from submitter.errors import UsageError
+from submitter.stack import StackSource
+
+if TYPE_CHECKING:
+    from submitter.request import Prepared
+    from submitter.submission import Order, Outcome
+
+
+@click.command("run")
+@click.option("--queue", metavar="NAME", help="The job queue, such as c5a-large-spot; `submitter queues` lists them.")
+@click.option(
+    "--image",
+    "--docker-tag",
+    "image",
+    metavar="IMAGE",
+    help="The container image.  [default: the stack's repository, else vwxyzjn/cleanrl:latest]",
+)
+@click.option(
+    "--command",
+    default="uv run python cleanrl/ppo.py",
+    show_default=True,
+    help="What each run executes, for the container's shell. {seed} and {axis} are places for values; what has no "
+    "place is added at the end.",
+)
+@click.option("--num-seed", type=int, metavar="N", help="How many seeds.  [default: 1]")
+@click.option("--start-seed", type=int, metavar="SEED", help="The first of them.  [default: 1]")
+@click.option("--seeds", metavar="RANGES", help="The seeds, such as 1-3,7.")
+@click.option(
+    "--grid",
+    multiple=True,
+    metavar="AXIS=VALUES",
+    help="A parameter and its values, such as env-id=CartPole-v1,Acrobot-v1; several make every combination.",
+)
+@click.option(
+    "--arg-style",
+    type=click.Choice(["flag", "equals", "hydra"]),
+    default="flag",
+    show_default=True,
+    help="How values are added: --axis VALUE, --axis=VALUE or axis=VALUE.",
+)
+@click.option("--seed-flag", default="--seed", show_default=True, metavar="FLAG", help="The command's seed option.")
+@click.option("--name", help="The sweep's name.  [default: the script's and a hash of command and image]")
+@click.option("--owner", metavar="OWNER", help="Whose sweep it is.  [default: the AWS caller's name]")
+@click.option("--num-vcpu", type=int, default=1, show_default=True, metavar="N", help="vCPUs of a run.")
+@click.option("--num-memory", type=int, metavar="MIB", help="Memory of a run.  [default: its share of an instance]")
+@click.option("--num-gpu", type=int, metavar="N", help="GPUs of a run.  [default: 1 where the instances have any]")
+@click.option(
+    "--num-hours", type=float, default=16, show_default=True, metavar="HOURS", help="Time limit of an attempt."
+)
+@click.option("--attempts", type=int, metavar="N", help="Starts of a run at most.  [default: 6 on Spot, else 2]")
+@click.option("--retry-on-error", is_flag=True, help="Start a run again whose program failed, not only a lost one.")
+@click.option("--new", is_flag=True, help="Begin the sweep afresh: every run anew, with new W&B ids.")
+@click.option("--wait", is_flag=True, help="Wait until the sweep's runs have ended; exit 1 if any failed.")
+@options.poll
+@options.as_json
+@click.pass_obj
+def run_command(
+    source: StackSource, /, *, queue: str | None, new: bool, wait: bool, poll: float, as_json: bool, **given: Any
+) -> None:
+    """Submit the runs of a sweep that are not submitted yet: typed twice, it submits once."""
+    if queue is None:
+        raise UsageError("`run` needs a queue to submit to.", "Give --queue NAME; `submitter queues` lists them.")
+    connection = options.connect(source)
+    prepared = connection.prepare(queue=queue, **given)
+    _announce(prepared)
+    order = connection.order(prepared)
+    outcome = connection.submit(order, fresh=new, say=note)
+    status = None
+    if wait:
+        status = wait_and_tell(connection, order.sweep, poll=poll)
+    elif len(outcome.submitted) < len(outcome.generation.table):
+        status = connection.status.read(order.sweep)
+    if as_json:
+        values = _values(order, outcome)
+        click.echo(render.document("run", values | (status_values(status, each_run=False) if status else {})))
+    else:
+        click.echo(f"{order.sweep}: {render.count(len(outcome.submitted), 'run')} submitted to {order.queue}.")
+        if status:
+            click.echo(counts_text(status.counts))
+    if outcome.unknown:
+        note(f"Runs {outcome.unknown} were perhaps sent a week ago and are left alone; --new begins all afresh.")
+    if wait and status:
+        check_succeeded(status)
+
+
+def _announce(prepared: "Prepared") -> None:
+    """Say what is about to be submitted, and the most that it can use."""
+    if prepared.repeated:
+        note(f"Seeds named more than once are taken once: {', '.join(map(str, prepared.repeated))}.")
+    spec, queue = prepared.spec, prepared.queue
+    note(
+        f"{prepared.name}: {render.count(len(prepared.wanted), 'run')} on {queue.name}, {prepared.at_once:,} at once; "
+        f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
+        f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
+        f"{prepared.ceiling_hours:,.0f} run-hours are the ceiling."
+    )
+
+
+def _values(order: "Order", outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "sweep": order.sweep,
+        "nonce": outcome.generation.nonce,
+        "queue": order.queue,
+        "submitted": len(outcome.submitted),
+        "already": len(outcome.present) + len(outcome.settled),
+        "unknown": len(outcome.unknown),
+        "jobs": {slot.name: slot.sent for entry in outcome.generation.entries for slot in entry.slots if slot.sent},
+    }

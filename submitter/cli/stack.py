@@ -1,0 +1,61 @@
+"""Commands about the stack: queues."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submitter import capacity, render
+from submitter.cli import options
+from submitter.stack import StackSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.outputs import Queue
+
+
+@click.command("queues")
+@options.as_json
+@click.pass_obj
+def queues_command(source: StackSource, *, as_json: bool) -> None:
+    """List the stack's queues: their hardware, how they stand, and what fits on them by default."""
+    connection = options.connect(source)
+    contract = connection.contract
+    live = connection.batch.queues(contract.queue_names)
+    rows = [_values(contract.queues[name], live.get(name, {})) for name in contract.queue_names]
+    if as_json:
+        click.echo(render.document("queues", {"queues": rows}))
+        return
+    header = ("queue", "purchase", "type", "vCPU", "MiB", "GPU", "arch", "state", "fit one", "at once")
+    click.echo(render.table(header, [_row(values) for values in rows]))
+
+
+def _values(queue: "Queue", live: "Mapping[str, Any]") -> dict[str, Any]:
+    gpus = capacity.default_gpus(queue)
+    run = {"vcpus": 1, "memory_mib": capacity.default_memory_mib(queue, 1, gpus), "gpus": gpus}
+    return {
+        **vars(queue),
+        "usable_memory_mib": capacity.usable_memory_mib(queue.memory_mib),
+        "state": live.get("state", "gone").lower(),
+        "status": live.get("status", "gone").lower(),
+        "default_run": run,
+        "runs_per_instance": capacity.runs_per_instance(queue, **run),
+        "runs_at_once": capacity.runs_at_once(queue, **run),
+    }
+
+
+def _row(values: "Mapping[str, Any]") -> tuple[object, ...]:
+    gpu = f"{values['gpus']} {values['gpu_model']}" if values["gpus"] else None
+    state = values["state"] if values["status"] == "valid" else f"{values['state']}, {values['status']}"
+    return (
+        values["name"],
+        values["purchase"],
+        values["instance_type"],
+        values["vcpus"],
+        values["memory_mib"],
+        gpu,
+        values["architecture"],
+        state,
+        values["runs_per_instance"],
+        values["runs_at_once"],
+    )
