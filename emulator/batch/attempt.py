@@ -60,6 +60,7 @@ class AttemptRun:
     def __init__(self, job: Job, attempt: Attempt, *, account: "Account", clock: "Clock") -> None:
         self.interruption: str | None = None
         self.timed_out = False
+        self._host_lost = False
         self._job = job
         self.attempt = attempt
         self._account = account
@@ -102,10 +103,10 @@ class AttemptRun:
             self._send(SIGTERM)
             self._after(STOP_SECONDS, lambda: self._send(SIGKILL))
 
-    def kill(self, reason: str) -> None:
-        """End the task at once, as when its host goes."""
-        if self.interruption is None:
-            self.interruption = reason
+    def lose_host(self, reason: str) -> None:
+        """End the task at once, because its host goes; nobody is left to report an exit code."""
+        self._host_lost = True
+        self.interruption = reason
         self._send(SIGKILL)
 
     def _open_log(self, write: LogWriter) -> LogStream | None:
@@ -139,10 +140,11 @@ class AttemptRun:
         if self._job.spec.timeout_seconds is not None:
             self._after(self._job.spec.timeout_seconds, self._time_out)
         try:
-            self.attempt.exit_code = await execution.wait()
+            exit_code = await execution.wait()
         finally:
             for timer in self._timers:
                 timer.cancel()
+        self.attempt.exit_code = None if self._host_lost else exit_code
         self.attempt.status_reason = self.interruption or TASK_EXITED
 
     def _time_out(self) -> None:

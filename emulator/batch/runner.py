@@ -90,6 +90,7 @@ class ProcessRunner:
         self._running: dict[str, _Process] = {}
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._gone = asyncio.Event()
 
     async def start(self, task: Task, output: Callable[[bytes], None]) -> Execution:
         """Start the command of a task in a session of its own, both output streams in one pipe.
@@ -124,8 +125,9 @@ class ProcessRunner:
         """Kill every job and wait until nothing of any of them is left."""
         if self._control is None or self._supervisor is None:
             return
-        self._lose_supervisor()
-        await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
+        self._control.shutdown(socket.SHUT_WR)
+        await self._gone.wait()
+        self._supervisor.wait()
 
     def _is_program(self, name: str, path: str) -> bool:
         return shutil.which(self._folder / name if "/" in name else name, path=path) is not None
@@ -153,20 +155,20 @@ class ProcessRunner:
         """Take one message of the supervisor: a job has ended."""
         message = control.recv(supervisor.LARGEST_MESSAGE)
         if not message:
-            self._lose_supervisor()
+            self._supervisor_gone(control)
             return
         report = json.loads(message)
         self._running.pop(report["job"]).end(report["status"])
 
-    def _lose_supervisor(self) -> None:
-        """Close the socket, at which the supervisor kills every job; to those that waited they were killed."""
-        if self._control is not None:
-            asyncio.get_running_loop().remove_reader(self._control)
-            self._control.close()
-            self._control = None
+    def _supervisor_gone(self, control: socket.socket) -> None:
+        """The supervisor ends after it has killed every job; so that is how the jobs ended."""
+        asyncio.get_running_loop().remove_reader(control)
+        control.close()
+        self._control = None
         for process in self._running.values():
             process.end(-SIGKILL)
         self._running.clear()
+        self._gone.set()
 
 
 class _Process:

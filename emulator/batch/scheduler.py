@@ -1,6 +1,7 @@
 """Places jobs on hosts and runs them; all of it on the one event loop that owns the state of Batch."""
 
 import asyncio
+import logging
 import secrets
 from collections import defaultdict, deque
 from itertools import islice
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from emulator.batch.runner import Runner
     from emulator.batch.state import JobQueue, State
     from emulator.clock import Clock
+
+_log = logging.getLogger(__name__)
 
 ADMISSION_SECONDS = 0.02
 """How long a new job is SUBMITTED, in real time: long enough for a client to meet the state."""
@@ -120,6 +123,11 @@ class Scheduler:
             self._interrupt(job, reason, at_once=True)
         return [job.id for job in lost]
 
+    def set_capacity(self, environment: str, *, available: bool) -> None:
+        """Say whether EC2 has instances for a compute environment; without, its jobs wait as AWS's do."""
+        (self.fleet.without_capacity.discard if available else self.fleet.without_capacity.add)(environment)
+        self.changed()
+
     def changed(self) -> None:
         """Look again at what can be placed; called whenever an environment, a queue or a job has changed."""
         if self._closed:
@@ -203,6 +211,9 @@ class Scheduler:
     async def _run(self, job: Job, run: AttemptRun) -> None:
         try:
             await run.run(self._runner, self._write, lambda: self._lifecycle.move(job, RUNNING))
+        except Exception:  # noqa: BLE001 - the job ends, and the log has the traceback
+            _log.exception("an attempt at job %s failed inside the emulator", job.id)
+            run.attempt.status_reason = "The emulator failed; its log has the traceback."
         finally:
             self._free_cores += 1
         self._attempt_over(job, run)
@@ -215,7 +226,7 @@ class Scheduler:
             run.interruption = reason
             self._attempt_over(job, run)
         elif at_once:
-            run.kill(reason)
+            run.lose_host(reason)
         else:
             run.stop(reason)
 

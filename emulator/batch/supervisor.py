@@ -22,6 +22,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LARGEST_MESSAGE = 1 << 20
 
@@ -83,6 +84,8 @@ class Supervisor:
         try:
             os.setsid()
             self._become_subreaper()
+            # Should the supervisor itself be killed, the job's first process goes with it.
+            self._prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
