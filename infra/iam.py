@@ -139,7 +139,6 @@ class BatchRoles(pulumi.ComponentResource):
             execution=self.execution_role_arn,
             log_group=args.log_group_arn,
             ledger=args.ledger_arn,
-            secret=args.secret_arn,
         )
         document = arns.apply(
             lambda known: policies.to_json(
@@ -149,7 +148,6 @@ class BatchRoles(pulumi.ComponentResource):
                     pass_role_arns=[known["job"], known["execution"]],
                     log_group_arn=known["log_group"],
                     ledger_arn=known["ledger"],
-                    secret_arn=known["secret"],
                 )
             )
         )

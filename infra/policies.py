@@ -12,6 +12,9 @@ from infra.facts import Account
 
 Document = dict[str, Any]
 
+DEFINITION_PREFIX: Final = "rl-batch"
+"""What the names of the submitter's job definitions begin with."""
+
 _VERSION: Final = "2012-10-17"
 
 
@@ -90,13 +93,12 @@ def submitter_policy(
     pass_role_arns: Sequence[str],
     log_group_arn: str,
     ledger_arn: str,
-    secret_arn: str,
 ) -> Document:
     """Allow what a person needs who only submits, watches and ends jobs.
 
     Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission.
     """
-    definitions = account.arn("batch", "job-definition/*")
+    definitions = account.arn("batch", f"job-definition/{DEFINITION_PREFIX}-*")
     jobs = account.arn("batch", "job/*")
     queues = [account.arn("batch", f"job-queue/{name}") for name in queue_names]
     return _policy(
@@ -111,26 +113,15 @@ def submitter_policy(
             ],
             ["*"],
         ),
-        # Definitions and jobs get their names and ids from the submitter and from Batch, later.
+        # Definitions are named by their content and jobs by Batch, both after this policy is written.
         _allow(["batch:SubmitJob"], [definitions, *queues]),
         _allow(["batch:RegisterJobDefinition"], [definitions]),
         _allow(["batch:TagResource"], [definitions, jobs]),
-        _allow(["batch:CancelJob", "batch:TerminateJob"], [jobs]),
-        # No iam:PassedToService: both roles can be assumed by ECS tasks only.
+        _allow(["batch:TerminateJob"], [jobs]),
+        # No iam:PassedToService: nothing but ECS tasks can assume either role.
         _allow(["iam:PassRole"], pass_role_arns),
-        _allow(
-            ["dynamodb:PutItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"],
-            [ledger_arn],
-        ),
-        _allow(["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"], [f"{log_group_arn}:*"]),
-        _allow(
-            [
-                "secretsmanager:DescribeSecret",
-                "secretsmanager:PutSecretValue",
-                "secretsmanager:UpdateSecretVersionStage",
-            ],
-            [secret_arn],
-        ),
+        _allow(["dynamodb:PutItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"], [ledger_arn]),
+        _allow(["logs:GetLogEvents"], [f"{log_group_arn}:*"]),
     )
 
 

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
+from infra import policies
+from submitter import plan
+
 ACCOUNT = "123456789012"
 
 # Every resource that is more than one thing, with the reason why it must be.
 WILDCARDS = {
     "*": "these actions know no resources",
     f"arn:aws:ecr:*:{ACCOUNT}:repository/*": "the images are the user's",
-    f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/*": "the submitter names definitions",
+    f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/rl-batch-*": "definitions are named by their content",
     f"arn:aws:batch:us-east-1:{ACCOUNT}:job/*": "Batch makes the ids of jobs",
     "arn:of:LogGroup:rl-batch-dev-jobs:*": "the log group's own streams",
 }
@@ -62,7 +65,7 @@ def test_the_execution_role_pulls_images_writes_logs_and_reads_the_secret_only(d
     }
 
 
-def test_who_submits_may_use_the_queues_roles_ledger_and_secret_of_this_stack_only(deploy: Callable[..., Any]) -> None:
+def test_who_submits_may_use_the_queues_roles_ledger_and_log_of_this_stack_only(deploy: Callable[..., Any]) -> None:
     document = deploy(queuePrefix="alice").document("Policy", "-submitter")
     resources = {action: each["Resource"] for each in document["Statement"] for action in each["Action"]}
     assert resources["batch:SubmitJob"][1:] == [
@@ -71,8 +74,11 @@ def test_who_submits_may_use_the_queues_roles_ledger_and_secret_of_this_stack_on
     ]
     assert resources["iam:PassRole"] == ["arn:of:Role:rl-batch-dev-job", "arn:of:Role:rl-batch-dev-execution"]
     assert resources["dynamodb:PutItem"] == ["arn:of:Table:rl-batch-dev-ledger"]
-    assert resources["secretsmanager:PutSecretValue"] == ["arn:of:Secret:rl-batch-dev-keys"]
-    assert "secretsmanager:GetSecretValue" not in resources
+    assert resources["logs:GetLogEvents"] == ["arn:of:LogGroup:rl-batch-dev-jobs:*"]
+
+
+def test_who_submits_may_use_the_job_definitions_that_the_submitter_names() -> None:
+    assert policies.DEFINITION_PREFIX == plan.DEFINITION_PREFIX
 
 
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
