@@ -72,7 +72,9 @@ class HttpServer(ThreadedWSGIServer):
 
     def __init__(self, port: int, app: "WSGIApplication") -> None:
         self.connections: set[socket.socket] = set()
-        super().__init__("127.0.0.1", port, app, handler=Handler)
+        # Bound here, since werkzeug would end the process when the port is taken.
+        with socket.create_server(("127.0.0.1", port), backlog=128) as listening:
+            super().__init__("127.0.0.1", port, app, handler=Handler, fd=listening.fileno())
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="emulator-http", daemon=True)
 
     def start(self) -> Callable[[], None]:
