@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import (
@@ -19,7 +18,6 @@ from submitter.session import Clock, aws_time, client_config
 
 if TYPE_CHECKING:
     import boto3
-    from botocore.awsrequest import AWSPreparedRequest
     from mypy_boto3_batch.literals import JobStatusType
     from mypy_boto3_batch.type_defs import JobDetailTypeDef, JobQueueDetailTypeDef, JobSummaryTypeDef
 
@@ -80,18 +78,21 @@ class _FencePassedError(Exception):
 
 
 class _Fence:
-    """Looks at each SubmitJob when it is signed and about to be sent."""
+    """Looks at each SubmitJob when it has just been signed: it leaves now, or never.
 
-    def __init__(self) -> None:
+    Args:
+        clock: The clock that signatures are dated by.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.until = 0.0
-        self.passed_to_network = False
+        self.passed = False
 
-    def __call__(self, request: "AWSPreparedRequest", **_: object) -> None:
-        header = request.headers["X-Amz-Date"]
-        text = header.decode() if isinstance(header, bytes) else header
-        if datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() > self.until:
+    def __call__(self, **_: object) -> None:
+        if self._clock.now() > self.until:
             raise _FencePassedError
-        self.passed_to_network = True
+        self.passed = True
 
 
 class Batch:
@@ -102,7 +103,7 @@ class Batch:
         self._client = session.client("batch", config=client_config())
         # A call that is sent once, since SubmitJob has no token that would make a second one harmless.
         self._once = session.client("batch", config=client_config(attempts=1))
-        self._fence = _Fence()
+        self._fence = _Fence(self._clock)
         self._once.meta.events.register("before-send.batch.SubmitJob", self._fence)
         self._next_submit = 0.0
 
@@ -126,7 +127,7 @@ class Batch:
             sign_until: This machine's clock, in seconds since the epoch; a request that is signed later is not sent.
         """
         self._pace()
-        self._fence.until, self._fence.passed_to_network = sign_until, False
+        self._fence.until, self._fence.passed = sign_until, False
         try:
             return Accepted(self._once.submit_job(**request)["jobId"])
         except _FencePassedError:
@@ -134,7 +135,7 @@ class Batch:
         except ClientError as error:
             return _classified(error)
         except BotoCoreError as error:
-            if self._fence.passed_to_network and not isinstance(error, _NEVER_CONNECTED):
+            if self._fence.passed and not isinstance(error, _NEVER_CONNECTED):
                 return Unknown(None)
             return Refused(explain(error) or AwsError(str(error)))
 

@@ -21,7 +21,7 @@ class Clock:
     """This machine's clock, in seconds since the epoch, and how to wait."""
 
     now: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], object] = time.sleep
 
 
 def open_session(contract: StackOutputs) -> boto3.Session:
