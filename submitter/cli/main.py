@@ -74,10 +74,11 @@ def group(ctx: click.Context, *, stack: str | None, stack_dir: Path, outputs: st
 
 def main() -> None:
     """Run the command line and exit with the code that says how it went."""
-    sys.exit(_run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))
 
 
-def _run(arguments: list[str]) -> int:
+def execute(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; errors are told on standard error."""
     try:
         returned = group.main(arguments, prog_name="submitter", standalone_mode=False)
     except click.exceptions.Abort:

@@ -1,0 +1,221 @@
+"""The command line, in process, against an account with one queue."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from emulator.server import EmulatorServer
+from infra.outputs import StackOutputs, stack_outputs
+from submitter.cli.main import execute
+
+QUEUE = "c5a-large-spot"
+ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+Submitter = Callable[..., Done]
+
+
+@pytest.fixture
+def submitter(
+    contract: StackOutputs,
+    server: EmulatorServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Submitter:
+    """Run `submitter` with the stack's outputs in a file: `submitter("status", "first")`."""
+    values = {key: value for key, value in vars(contract).items() if key != "schema_version"}
+    values["queues"] = {name: dataclasses.asdict(queue) for name, queue in contract.queues.items()}
+    outputs = tmp_path / "outputs.json"
+    outputs.write_text(json.dumps(stack_outputs(**values)))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "emulator")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "emulator")
+    monkeypatch.setenv("SUBMITTER_OUTPUTS", str(outputs))
+
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        code = execute(list(arguments))
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+def calls(server: EmulatorServer, service: str) -> list[str]:
+    return [call.operation for call in server.control.record.calls(service)]
+
+
+def test_a_sweep_is_submitted_watched_and_read(submitter: Submitter) -> None:
+    submitted = submitter(*ECHO, "--num-seed", "3", "--wait", "--poll", "0.1", "--json")
+    assert submitted.code == 0
+    assert submitted.document["submitted"] == 3
+    assert submitted.document["counts"] == {"succeeded": 3}
+
+    runs = submitter("status", "first", "--runs", "--json").document["runs"]
+    assert [(run["seed"], run["params"], run["status"], run["attempts"]) for run in runs] == [
+        (seed, {}, "succeeded", 1) for seed in (1, 2, 3)
+    ]
+    assert submitter("logs", "first", "--seed", "2").out == "trained --seed 2\n"
+    assert submitter("logs", "first").out.splitlines() == [f"seed={s} | trained --seed {s}" for s in (1, 2, 3)]
+    assert submitter("wait", "first").code == 0
+
+
+def test_the_same_line_again_submits_nothing_and_says_what_is_done(submitter: Submitter) -> None:
+    submitter(*ECHO, "--num-seed", "3", "--wait", "--poll", "0.1")
+    again = submitter(*ECHO, "--num-seed", "3", "--json")
+    assert again.code == 0
+    assert again.document["submitted"] == 0
+    assert again.document["already"] == 3
+    assert again.document["counts"] == {"succeeded": 3}
+
+
+def test_more_seeds_and_another_environment_extend_the_sweep(submitter: Submitter) -> None:
+    grid = (*ECHO, "--num-seed", "2", "--json", "--grid")
+    assert submitter(*grid, "env-id=CartPole-v1").document["submitted"] == 2
+    assert submitter(*grid, "env-id=CartPole-v1,Acrobot-v1").document["submitted"] == 2
+    runs = submitter("status", "first", "--runs", "--json").document["runs"]
+    assert [(run["number"], run["params"]["env-id"], run["seed"]) for run in runs] == [
+        (1, "CartPole-v1", 1),
+        (2, "CartPole-v1", 2),
+        (3, "Acrobot-v1", 1),
+        (4, "Acrobot-v1", 2),
+    ]
+
+
+def test_up_to_the_answer_of_submitjob_a_run_makes_at_most_four_calls_of_batch(
+    submitter: Submitter, server: EmulatorServer
+) -> None:
+    submitter("queues")
+    before = len(calls(server, "batch"))
+    assert submitter(*ECHO, "--num-seed", "1000").code == 0
+    made = calls(server, "batch")[before:]
+    assert len(made) <= 4
+    assert made.count("SubmitJob") == 1
+
+
+def test_a_failed_run_makes_waiting_exit_with_1_and_is_explained(submitter: Submitter) -> None:
+    command = "test {seed} != 2"
+    failed = submitter(
+        *(*ECHO[:-1], command), "--num-seed", "2", "--attempts", "1", "--wait", "--poll", "0.1", "--json"
+    )
+    assert failed.code == 1
+    assert failed.document["counts"] == {"succeeded": 1, "failed": 1}
+    assert "Not all runs of" in failed.err
+    (run,) = [r for r in submitter("status", "first", "--runs", "--json").document["runs"] if r["status"] == "failed"]
+    assert (run["seed"], run["reason"]) == (2, "exit code 1")
+
+
+def test_waiting_longer_than_allowed_exits_with_124_and_the_runs_go_on(submitter: Submitter) -> None:
+    submitter(*ECHO[:-1], "exec sleep 60 # {seed}")
+    waited = submitter("wait", "first", "--timeout", "0.2", "--poll", "0.1")
+    assert waited.code == 124
+    assert "go on" in waited.err
+
+
+def test_a_wrong_queue_is_answered_with_the_real_ones_and_nothing_is_submitted(
+    submitter: Submitter, server: EmulatorServer
+) -> None:
+    before = len(calls(server, "batch"))
+    refused = submitter("run", "--queue", "c5a-larg-spot")
+    assert refused.code == 3
+    assert refused.err.splitlines() == ["Error: The stack has no queue c5a-larg-spot.", f"It has {QUEUE}."]
+    assert len(calls(server, "batch")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run",), "`run` needs a queue to submit to."),
+        ((*ECHO, "--num-seed", "0"), "--num-seed 0 asks for no run."),
+        ((*ECHO, "--seeds", "3-1"), "The range 3-1 runs backwards."),
+        ((*ECHO, "--seeds", "1", "--num-seed", "2"), "--seeds already says which seeds."),
+        ((*ECHO, "--num-gpu", "1"), "have no GPU."),
+        ((*ECHO, "--num-memory", "4096"), "4096 MiB do not fit"),
+        ((*ECHO, "--num-hours", "0.01"), "A time limit of 0.01 hours is less than"),
+        ((*ECHO, "--num-vcpu", "0"), "A run needs at least 1 vCPU"),
+        ((*ECHO, "--attempts", "11"), "A run cannot have 11 attempts."),
+        ((*ECHO[:3], "--name", "a b"), "'a b' is not a name for a sweep."),
+        ((*ECHO, "--owner", "a/b"), "'a/b' is not an owner's name."),
+        ((*(*ECHO[:-1], "python train.py --seed 7"), "--num-seed", "2"), "The command has its own seed"),
+        ((*ECHO, "--grid", "env-id"), "has no values"),
+        ((*ECHO, "--frobnicate"), "No such option"),
+        (("status", "nothing"), "There is no sweep"),
+        (("logs", "nothing"), "There is no sweep"),
+        (("show", "nothing"), "There is no sweep"),
+    ],
+)
+def test_what_cannot_work_is_one_sentence_and_changes_nothing(
+    submitter: Submitter, server: EmulatorServer, arguments: tuple[str, ...], sentence: str
+) -> None:
+    before = len(calls(server, "batch"))
+    refused = submitter(*arguments)
+    assert refused.code == 2
+    assert sentence in refused.err
+    assert len(refused.err.splitlines()) <= 3  # what is about to be submitted, the sentence, its remedy
+    assert "Traceback" not in refused.err
+    assert len(calls(server, "batch")) == before
+
+
+def test_lists_and_tables_are_for_people_and_json_for_scripts(submitter: Submitter) -> None:
+    submitter(*ECHO)
+    (listed,) = submitter("list", "--json").document["sweeps"]
+    assert listed["sweep"].endswith("/first")
+    assert listed["command"] == "echo trained"
+    assert "first" in submitter("list").out
+    shown = submitter("show", "first", "--json").document
+    assert shown["command"] == "echo trained"
+    assert shown["submissions"][0]["runs"] == "1"
+    assert "echo trained" in submitter("show", "first").out
+    (queue,) = submitter("queues", "--json").document["queues"]
+    assert (queue["name"], queue["state"], queue["runs_per_instance"], queue["runs_at_once"]) == (
+        QUEUE,
+        "enabled",
+        2,
+        16,
+    )
+    assert QUEUE in submitter("queues").out
+
+
+def test_another_accounts_credentials_are_refused_before_anything_changes(
+    submitter: Submitter, tmp_path: Path, server: EmulatorServer
+) -> None:
+    outputs = json.loads((tmp_path / "outputs.json").read_text())
+    (tmp_path / "outputs.json").write_text(json.dumps({**outputs, "account_id": "999999999999"}))
+    refused = submitter(*ECHO)
+    assert refused.code == 3
+    assert "The stack is in account 999999999999" in refused.err
+    assert "SubmitJob" not in calls(server, "batch")
+
+
+def test_without_credentials_the_remedy_is_said(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    refused = submitter(*ECHO)
+    assert refused.code == 3
+    assert refused.err.splitlines()[-2] == "Error: There are no AWS credentials."
+
+
+def test_debug_adds_the_traceback(submitter: Submitter) -> None:
+    refused = submitter("--debug", "run", "--queue", "nothing")
+    assert refused.code == 3
+    assert "Traceback" in refused.err
