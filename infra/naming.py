@@ -13,7 +13,7 @@ QUEUE_NAME_LIMIT: Final = 128
 """Most characters in the name of a job queue or compute environment (AWS Batch API reference, CreateJobQueue)."""
 
 PREFIX_LIMIT: Final = 40
-"""Most characters of a prefix: an IAM role's 64 less what follows, a word such as `-execution` and 8 random ones."""
+"""Most characters of a prefix: a role's name has 64, of which a suffix such as `-spot-fleet` and Pulumi's own 8 go."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
