@@ -6,7 +6,7 @@ older submitter can read a newer stack. Standard library only: a reader must not
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ class Queue:
     vcpus: int
     memory_mib: int
     gpus: int
-    gpu_model: str | None
+    gpu_model: str | None = None  # see StackOutputs
     architecture: str
     max_vcpus: int
     fair_share: bool
@@ -84,12 +84,8 @@ class StackOutputs:
     log_group: str
     ledger_table: str
     secret_arn: str
-    artifacts_bucket: str | None
-    image_repository: str | None
-
-
-_KEYS: Final = frozenset(field.name for field in fields(StackOutputs))
-_QUEUE_KEYS: Final = frozenset(field.name for field in fields(Queue))
+    artifacts_bucket: str | None = None  # Pulumi leaves an output out that is null
+    image_repository: str | None = None
 
 
 def stack_outputs(**values: Any) -> dict[str, Any]:
@@ -101,7 +97,7 @@ def stack_outputs(**values: Any) -> dict[str, Any]:
         TypeError: A key of the contract is missing, or one is not part of it.
     """
     values = {"schema_version": SCHEMA_VERSION, **values}
-    if wrong := sorted(values.keys() ^ _KEYS):
+    if wrong := sorted(values.keys() ^ {field.name for field in fields(StackOutputs)}):
         raise TypeError(f"these keys are missing from the contract or unknown to it: {', '.join(wrong)}")
     return values
 
@@ -120,24 +116,26 @@ def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
             f"The stack's outputs have version {version!r}, this submitter reads version {SCHEMA_VERSION}. "
             "Install the submitter that the stack was deployed with, or run `pulumi up` from this one."
         )
-    values = _known(outputs, _KEYS, "The contract in the stack's outputs")
+    values = _known(outputs, StackOutputs, "The contract in the stack's outputs")
     queues = values["queues"]
     if not isinstance(queues, Mapping) or not all(isinstance(queue, Mapping) for queue in queues.values()):
         raise ContractError(f"The stack's output `queues` is not a table of queues. {_DEPLOY_AGAIN}")
     values["queues"] = MappingProxyType(
-        {name: Queue(**_known(queue, _QUEUE_KEYS, f"Queue {name}")) for name, queue in queues.items()}
+        {name: Queue(**_known(queue, Queue, f"Queue {name}")) for name, queue in queues.items()}
     )
     values["queue_names"] = tuple(values["queue_names"])
     return StackOutputs(**values)
 
 
-def _known(values: Mapping[str, Any], keys: frozenset[str], where: str) -> dict[str, Any]:
-    """Return the contract's keys out of `values`, all of them there and readable."""
-    if missing := sorted(keys - values.keys()):
+def _known(values: Mapping[str, Any], contract: type[StackOutputs | Queue], where: str) -> dict[str, Any]:
+    """Return the contract's keys out of `values`; those without a default are all there, and none is masked."""
+    needed = {field.name for field in fields(contract) if field.default is MISSING}
+    if missing := sorted(needed - values.keys()):
         raise ContractError(f"{where} lacks {', '.join(missing)}. {_DEPLOY_AGAIN}")
-    if masked := sorted(key for key in keys if values[key] == _MASKED):
+    known = {field.name: values[field.name] for field in fields(contract) if field.name in values}
+    if masked := sorted(key for key, value in known.items() if value == _MASKED):
         raise ContractError(
             f"{where} has {', '.join(masked)} masked: read them with "
             "`pulumi stack output --json --show-secrets`, or stop marking configuration as secret that is none."
         )
-    return {key: values[key] for key in keys}
+    return known

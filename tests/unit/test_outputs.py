@@ -79,3 +79,8 @@ def test_a_missing_key_is_named() -> None:
     del outputs["ledger_table"]
     with pytest.raises(ContractError, match="ledger_table"):
         from_outputs(outputs)
+
+
+def test_an_output_that_is_null_may_be_missing_because_pulumi_leaves_it_out() -> None:
+    outputs = {key: value for key, value in stack_outputs(**VALUES).items() if value is not None}
+    assert from_outputs(outputs).image_repository is None
