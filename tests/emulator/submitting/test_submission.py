@@ -1,0 +1,104 @@
+"""`run` when nothing goes wrong, and when the user asks for what cannot be."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from submitter import plan
+from submitter.errors import AwsError, UsageError
+
+
+def test_a_first_run_makes_one_array_with_one_put_one_submission_and_one_update(machine: Any) -> None:
+    before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
+    outcome = machine.run([1, 2, 3])
+    assert str(outcome.submitted) == "1-3"
+    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(PutItem=1, UpdateItem=1)
+    assert machine.calls("batch") - before["batch"] == Counter(
+        DescribeJobDefinitions=1, RegisterJobDefinition=1, SubmitJob=1
+    )
+    machine.assert_each_run_has_one_job([1, 2, 3])
+
+
+def test_the_same_again_sends_nothing_and_does_not_ask_batch(machine: Any) -> None:
+    machine.run([1, 2, 3])
+    before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
+    outcome = machine.run([1, 2, 3])
+    assert (str(outcome.submitted), str(outcome.present)) == ("", "1-3")
+    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(PutItem=1, Query=1)
+    assert machine.calls("batch") == before["batch"]
+
+
+def test_one_run_is_a_plain_job(machine: Any) -> None:
+    machine.run([7])
+    [job] = machine.jobs_by_name().values()
+    assert "arrayProperties" not in machine.batch.describe([job])[job]
+
+
+def test_more_seeds_are_added_to_those_there_are(machine: Any) -> None:
+    machine.run([1, 2, 3])
+    outcome = machine.run([1, 2, 3, 4, 5])
+    assert (str(outcome.submitted), str(outcome.present)) == ("4-5", "1-3")
+    machine.assert_each_run_has_one_job([1, 2, 3, 4, 5])
+
+
+def test_one_definition_serves_both_until_its_content_changes(machine: Any) -> None:
+    machine.run([1])
+    machine.run([2])
+    assert machine.calls("batch")["RegisterJobDefinition"] == 1
+    machine.run([3], memory_mib=1024)
+    assert machine.calls("batch")["RegisterJobDefinition"] == 2
+
+
+def test_a_new_generation_submits_everything_again(machine: Any) -> None:
+    first = machine.run([1, 2])
+    second = machine.run([1, 2], fresh=True)
+    assert str(second.submitted) == "1-2"
+    assert second.generation.nonce != first.generation.nonce
+    assert len(machine.jobs_by_name()) == 2
+    assert str(machine.run([1, 2]).present) == "1-2"
+
+
+def test_a_sweep_can_be_begun_as_a_new_generation(machine: Any) -> None:
+    assert str(machine.run([1], fresh=True).submitted) == "1"
+    machine.assert_each_run_has_one_job([1])
+
+
+@pytest.mark.parametrize("change", [{"command": "echo another"}, {"image": "trainer:2"}])
+def test_another_command_or_image_under_the_same_name_is_refused_and_changes_nothing(
+    machine: Any, change: dict[str, str]
+) -> None:
+    machine.run([1])
+    before = machine.calls("batch")
+    with pytest.raises(UsageError, match="was begun with the"):
+        machine.run([2], **change)
+    assert machine.calls("batch") == before
+    assert len(machine.ledger.entries("ada/first")) == 1
+
+
+def test_a_job_that_aws_refuses_is_one_sentence_and_is_sent_when_the_cause_is_gone(machine: Any) -> None:
+    order = machine.order([1, 2])
+    with pytest.raises(AwsError, match="SubmitJob") as refused:
+        machine.submit(replace(order, queue="c5a-larg-spot"))
+    assert "\n" not in refused.value.message
+    assert str(machine.submit(order).submitted) == "1-2"
+    machine.assert_each_run_has_one_job([1, 2])
+
+
+def test_a_definition_that_aws_refuses_leaves_nothing_undecided(machine: Any) -> None:
+    order = machine.order([1, 2])
+    bad = {**order.definition, "timeout": {"attemptDurationSeconds": 1}}
+    with pytest.raises(Exception, match="RegisterJobDefinition"):
+        machine.submit(replace(order, definition=bad))
+    assert str(machine.submit(order).submitted) == "1-2"
+    machine.assert_each_run_has_one_job([1, 2])
+
+
+def test_after_a_refusal_the_arrays_behind_it_are_not_sent(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MAX_ARRAY", 2)
+    before = machine.calls("batch")
+    with pytest.raises(AwsError):
+        machine.submit(replace(machine.order(range(6)), queue="c5a-larg-spot"))
+    assert (machine.calls("batch") - before)["SubmitJob"] == 1
+    assert [slot.job for slot in machine.ledger.entries("ada/first")[0].slots] == ["-", "-", "-"]
