@@ -1,6 +1,6 @@
 # `make help` lists the targets. Everything is brought on first use: uv where it is missing (.uv/), the locked Python
 # packages (.venv/) and the Pulumi CLI (a cache folder outside the checkout).
-UV := $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
+UV := $(shell command -v uv || echo .uv/bin/uv)
 PYTHON := .venv/bin/python
 export PATH := $(PATH):$(CURDIR)/.uv/bin
 MAKEFLAGS += --no-print-directory
@@ -51,7 +51,7 @@ clean:  ## remove caches and environments, not the embedded account (`make down`
 	@$(UV) sync --locked --quiet
 	@touch $@
 
-$(CURDIR)/.uv/bin/uv:
+.uv/bin/uv:
 	@command -v python3 >/dev/null || { echo "error: there is no python3: install Python 3.11 or newer, then try again." >&2; exit 1; }
 	@echo "uv: not found, installing it into .uv/"
 	@python3 -m venv .uv >/dev/null || { rm -rf .uv; echo "error: python3 cannot make a virtual environment: install its venv module (Debian: apt-get install python3-venv) or uv, then try again." >&2; exit 1; }

@@ -36,7 +36,7 @@ def complete(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """Let one process at a time change the cache; the lock goes with the process."""
+    """Let one process at a time change the cache, and remove what a killed one left; the lock goes with the process."""
     root().mkdir(parents=True, exist_ok=True)
     with (root() / "lock").open("a") as file:
         try:
@@ -44,6 +44,8 @@ def locked() -> Iterator[None]:
         except BlockingIOError:
             say("waiting for another process that is installing it")
             fcntl.flock(file, fcntl.LOCK_EX)
+        for left_behind in root().glob("tmp-*"):
+            shutil.rmtree(left_behind, ignore_errors=True)
         yield
 
 

@@ -55,5 +55,5 @@ def usable(minimum: str, own: Path, version_of: Callable[[Path], str] = version_
     elif not (shutil.which(LANGUAGE_HOST) or Path(found).resolve().with_name(LANGUAGE_HOST).exists()):
         say(f"{found} has no {LANGUAGE_HOST} beside it, so it is not used")
     else:
-        return Path(found).parent
+        return Path(found).absolute().parent
     return None

@@ -65,6 +65,8 @@ def main() -> int:
     except UnavailableError as error:
         click.echo(f"error: {error}", err=True)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -38,7 +38,7 @@ class Project:
         self.pulumi("stack", "init", "dev")
 
     def write(self, program: str, environment: str = str(ENVIRONMENT)) -> None:
-        runtime = json.dumps({"name": "python", "options": {"virtualenv": environment}})
+        runtime = json.dumps({"name": "python", "options": {"virtualenv": environment} if environment else {}})
         (self.folder / "Pulumi.yaml").write_text(f"name: small\nruntime: {runtime}\n")
         (self.folder / "__main__.py").write_text(program)
 
@@ -103,7 +103,8 @@ pulumi.export("is_secret", pulumi.runtime.is_config_secret("small:password"))
 
 
 def test_a_program_is_deployed_read_previewed_again_and_destroyed(small: Project) -> None:
-    small.write(WHOLE)
+    (small.folder / ".venv").symlink_to(ENVIRONMENT)
+    small.write(WHOLE, environment=".venv")
     (small.folder / "beside.py").write_text('NAME = "beside"\n')
     small.pulumi("config", "set", "--secret", "password", "hunter2")
 
@@ -162,8 +163,8 @@ def test_a_folder_without_a_program_is_said_to_have_none(small: Project) -> None
 
 
 def test_a_missing_environment_is_named_with_the_remedy(small: Project) -> None:
-    output = small.preview("", environment=".venv")
-    assert "project/.venv, which Pulumi.yaml names as virtualenv" in output
+    output = small.preview("", environment="none")
+    assert "project/none, which Pulumi.yaml names as virtualenv" in output
     assert "uv sync" in output
     assert "Traceback" not in output
 
@@ -174,6 +175,12 @@ def test_the_plugins_of_installed_packages_are_asked_for(small: Project) -> None
     assert sorted(plugin["name"] for plugin in about["plugins"]) == ["aws", "python"]
     assert about["runtime"]["executable"] == str(ENVIRONMENT / "bin" / "python")
     assert "pulumi-aws" not in {dependency["name"] for dependency in about["dependencies"]}, "rl-batch needs it"
+
+
+def test_without_a_named_environment_the_python_on_path_is_used(small: Project) -> None:
+    small.write("", environment="")
+    about = json.loads(small.pulumi("about", "--json"))
+    assert about["runtime"]["executable"] == str(ENVIRONMENT / "bin" / "python3")
 
 
 BLOCKING = """

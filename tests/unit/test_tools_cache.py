@@ -69,6 +69,12 @@ def test_an_attempt_that_fails_half_way_leaves_nothing(root: Path) -> None:
     assert [path.name for path in root.iterdir()] == ["lock"]
 
 
+def test_what_a_killed_process_left_is_removed_by_the_next_one(root: Path) -> None:
+    (root / "tmp-abc" / "1.0-abc").mkdir(parents=True)
+    fill(root / "1.0-abc", Filling())
+    assert sorted(path.name for path in root.iterdir()) == ["1.0-abc", "lock"]
+
+
 def test_of_two_at_once_one_fills_and_the_other_waits_and_finds_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filling, inside, go_on, waits = Filling(), threading.Event(), threading.Event(), threading.Event()
     monkeypatch.setattr(cache, "say", lambda _: waits.set())
