@@ -57,15 +57,14 @@ def install(version: str, into: Path) -> None:
 
 
 def _build(into: Path) -> None:
-    toolchain = _toolchain()
-    log = into.parent / "log"
+    environment = {"GOTOOLCHAIN": toolchain(_installed_go(), _from_go_mod(r"^go (\S+)$")), "GOWORK": "off"}
     steps.run(
         f"building {locked_version()} from its Go module (once, 1 to 10 minutes)",
         _command(into / "pulumi"),
-        log,
+        into.parent / "log",
         timeout_seconds=3600,
         cwd=FOLDER,
-        env={"GOTOOLCHAIN": toolchain, "GOWORK": "off"},
+        env=environment,
     )
 
 
@@ -74,21 +73,30 @@ def _command(output: Path) -> list[str]:
     return ["go", "build", "-mod=readonly", "-ldflags", flags, "-o", str(output), PACKAGE]
 
 
-def _toolchain() -> str:
-    """The value of GOTOOLCHAIN with which the `go` on PATH can build this module."""
-    needed = _from_go_mod(r"^go (\S+)$")
+def _installed_go() -> str:
+    """The version of the `go` on PATH, e.g. 1.26.8; empty when there is none that runs."""
     if shutil.which("go") is None:
+        return ""
+    # In a folder without a go.mod, whose `go` line could make an older Go fetch another one.
+    answer = subprocess.run(["go", "version"], check=False, capture_output=True, text=True, cwd="/").stdout
+    found = re.search(r"go(\d+\.\S+)", answer)
+    return found[1] if found else ""
+
+
+def toolchain(installed: str, needed: str) -> str:
+    """The value of GOTOOLCHAIN with which Go `installed` can build a module that needs Go `needed`.
+
+    Raises:
+        UnavailableError: There is no Go, or one from before Go could fetch a newer one.
+    """
+    if not installed:
         raise steps.UnavailableError(f"there is no Go on PATH ({needed} or newer can build it)")
-    answer = subprocess.run(["go", "version"], check=False, capture_output=True, text=True, cwd=Path.home()).stdout
-    installed = re.search(r"go(\d+\.\S+)", answer)
-    if installed is None:
-        raise steps.UnavailableError("the go on PATH does not run")
-    if release(installed[1]) >= release(needed):
+    if release(installed) >= release(needed):
         return "local"
-    if release(installed[1]) >= FIRST_GO_THAT_FETCHES_ANOTHER:
-        steps.say(f"Go {installed[1]} is older than {needed}, so it will fetch that one for this build")
+    if release(installed) >= FIRST_GO_THAT_FETCHES_ANOTHER:
+        steps.say(f"Go {installed} is older than {needed}, so it will fetch that one for this build")
         return "auto"
-    raise steps.UnavailableError(f"the Go on PATH is {installed[1]} ({needed} or newer can build it)")
+    raise steps.UnavailableError(f"the Go on PATH is {installed} ({needed} or newer can build it)")
 
 
 def _from_go_mod(pattern: str) -> str:

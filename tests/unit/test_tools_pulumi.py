@@ -120,6 +120,19 @@ def test_the_locked_cli_is_at_least_as_new_as_the_locked_sdk() -> None:
     assert on_path.release(locked) >= on_path.release(sdk)
 
 
+@pytest.mark.parametrize(
+    ("installed", "expected"), [("1.26.6", "local"), ("1.27rc1", "local"), ("1.26.5", "auto"), ("1.24.4", "auto")]
+)
+def test_go_fetches_a_newer_one_only_when_it_must(installed: str, expected: str) -> None:
+    assert go_build.toolchain(installed, "1.26.6") == expected
+
+
+@pytest.mark.parametrize(("installed", "reason"), [("", "no Go on PATH"), ("1.19.8", "is 1.19.8")])
+def test_a_go_that_cannot_is_named_with_the_one_that_can(installed: str, reason: str) -> None:
+    with pytest.raises(UnavailableError, match=f"{reason}.*1.26.6 or newer can build it"):
+        go_build.toolchain(installed, "1.26.6")
+
+
 def test_a_commands_reason_is_its_last_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("go: downloading x\ngo: dial tcp: no such host\n\n")
