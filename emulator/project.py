@@ -77,7 +77,7 @@ class Project:
         Raises:
             subprocess.CalledProcessError: Pulumi failed.
         """
-        self.pulumi("up", "--yes", "--stack", STACK)
+        self.pulumi("up", "--yes", "--skip-preview", "--suppress-outputs", "--stack", STACK)
 
     def destroy(self) -> None:
         """Destroy what the stack has deployed, and remove the stack with its file.
@@ -85,7 +85,7 @@ class Project:
         Raises:
             subprocess.CalledProcessError: Pulumi failed.
         """
-        self.pulumi("destroy", "--yes", "--stack", STACK)
+        self.pulumi("destroy", "--yes", "--skip-preview", "--stack", STACK)
         self.pulumi("stack", "rm", STACK, "--yes")
 
     def forget(self) -> None:
