@@ -45,17 +45,24 @@ def get_vpc(aws: Aws, args: Values) -> Values:
     }
 
 
+def _ids(aws: Aws, args: Values, ids: list[str]) -> Values:
+    """Return the result of a function that lists ids."""
+    tags = args.get("tags", {})
+    return {"filters": args.get("filters"), "id": aws.region, "ids": ids, "region": aws.region, "tags": tags}
+
+
+def get_vpcs(aws: Aws, args: Values) -> Values:
+    """List the ids of VPCs."""
+    pages = aws.client("ec2").get_paginator("describe_vpcs").paginate(Filters=_filters(args))
+    ids = sorted(vpc["VpcId"] for page in pages for vpc in page["Vpcs"])
+    return _ids(aws, args, ids)
+
+
 def get_subnets(aws: Aws, args: Values) -> Values:
     """List the ids of subnets."""
     pages = aws.client("ec2").get_paginator("describe_subnets").paginate(Filters=_filters(args))
     ids = sorted(subnet["SubnetId"] for page in pages for subnet in page["Subnets"])
-    return {
-        "filters": args.get("filters"),
-        "id": aws.region,
-        "ids": ids,
-        "region": aws.region,
-        "tags": args.get("tags", {}),
-    }
+    return _ids(aws, args, ids)
 
 
 def get_subnet(aws: Aws, args: Values) -> Values:
@@ -196,6 +203,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "aws:ec2/getVpc:getVpc": Function(
         frozenset({"cidrBlock", "default", "dhcpOptionsId", "filters", "id", "state", "tags"}), get_vpc
     ),
+    "aws:ec2/getVpcs:getVpcs": Function(frozenset({"filters", "tags"}), get_vpcs),
     "aws:index/getCallerIdentity:getCallerIdentity": Function(frozenset(), get_caller_identity),
     "aws:index/getPartition:getPartition": Function(frozenset(), get_partition),
     "aws:index/getRegion:getRegion": Function(frozenset({"name", "region"}), get_region),

@@ -313,6 +313,9 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
             live = self._live(aws, kind, resource_id)
             if live is None:
                 raise PluginError(f"{resource_id} is not there any more")
+            seen = schema.observed(kind.inputs, inputs, live)
+            if missed := [difference.path for difference in schema.differences(kind.inputs, inputs, seen)]:
+                raise PluginError(f"the emulated account has not taken {', '.join(missed)} of {resource_id}")
         except Exception as error:
             reason = self.message(error, "Settling", resource_id)
             raise HalfMadeError(resource_id, inputs, self._half(aws, kind, resource_id, inputs), reason) from error

@@ -82,5 +82,5 @@ class Function:
 
 
 def present(values: Mapping[str, Any], **names: str) -> dict[str, Any]:
-    """Return AWS's parameters of those inputs that are set: `present(inputs, description="Description")`."""
-    return {parameter: values[name] for name, parameter in names.items() if values.get(name) not in (None, "")}
+    """Return AWS's parameters of those inputs that are not empty: `present(inputs, description="Description")`."""
+    return {parameter: values[name] for name, parameter in names.items() if values.get(name) not in (None, "", {}, [])}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from emulator.plugin.aws import Aws, PluginError, renamed, tag_map
-from emulator.plugin.resource import TAGS, ResourceType
+from emulator.plugin.resource import TAGS, ResourceType, present
 from emulator.plugin.schema import Fields, Input, Values
 
 
@@ -59,7 +59,7 @@ class JobQueue(ResourceType):
     @override
     def create(self, aws: Aws, inputs: Values) -> str:
         answer = aws.client("batch").create_job_queue(
-            jobQueueName=inputs["name"], tags=inputs.get("tags", {}), **self._parameters(inputs, inputs.keys())
+            jobQueueName=inputs["name"], **self._parameters(inputs, inputs.keys()), **present(inputs, tags="tags")
         )
         return str(answer["jobQueueArn"])
 
@@ -153,7 +153,7 @@ class SchedulingPolicy(ResourceType):
     @override
     def create(self, aws: Aws, inputs: Values) -> str:
         answer = aws.client("batch").create_scheduling_policy(
-            name=inputs["name"], tags=inputs.get("tags", {}), **self._parameters(inputs)
+            name=inputs["name"], **self._parameters(inputs), **present(inputs, tags="tags")
         )
         return str(answer["arn"])
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 from emulator.plugin.aws import Aws, PluginError, renamed, tag_map
 from emulator.plugin.resource import TAGS, ResourceType, present
 from emulator.plugin.resources.batch import retag_batch
-from emulator.plugin.schema import UNKNOWN, Difference, Fields, Input, Values
+from emulator.plugin.schema import UNKNOWN, Difference, Fields, Input, Values, pruned, same
 
 # Pulumi's names that differ from Batch's.
 _BATCH_NAMES: Final = {
@@ -26,7 +26,7 @@ _RESOURCES: Final[Fields] = {
     "ec2Configurations": Input(
         computed=True,
         force_new=True,
-        fields={"imageIdOverride": Input(computed=True), "imageKubernetesVersion": Input(), "imageType": Input()},
+        fields={"imageIdOverride": Input(computed=True), "imageType": Input()},
     ),
     "ec2KeyPair": Input(),
     "imageId": Input(),
@@ -115,9 +115,8 @@ class ComputeEnvironment(ResourceType):
             computeEnvironmentName=inputs["name"],
             type=inputs["type"],
             state=inputs["state"],
-            tags=inputs.get("tags", {}),
-            **({"computeResources": renamed(resources, _BATCH_NAMES)} if resources else {}),
-            **present(inputs, serviceRole="serviceRole"),
+            **({"computeResources": _as_created(resources)} if resources else {}),
+            **present(inputs, serviceRole="serviceRole", tags="tags"),
         )
         return str(inputs["name"])
 
@@ -155,7 +154,9 @@ class ComputeEnvironment(ResourceType):
         }
         if new["type"] == "MANAGED":
             before, after = old.get("computeResources") or {}, new["computeResources"]
-            resources = {name: after[name] for name in after if after[name] != before.get(name)}
+            resources = {
+                name: after[name] for name in after if not same(_RESOURCES[name], after[name], before.get(name))
+            }
             # AWS wants at least one attribute here; what the program took out goes back to what AWS does without it.
             resources |= {"maxVcpus": after["maxVcpus"]}
             resources |= {
@@ -199,6 +200,11 @@ class ComputeEnvironment(ResourceType):
             return bool(found["status"] == "VALID")
 
         aws.wait(f"compute environment {resource_id} is valid", probe)
+
+
+def _as_created(resources: Values) -> Values:
+    """Return compute resources as Batch takes them: nothing that is empty, and always the fewest vCPUs."""
+    return renamed({"minVcpus": 0, **(pruned(Input(fields=_RESOURCES), resources) or {})}, _BATCH_NAMES)
 
 
 def _unset(name: str) -> Any:

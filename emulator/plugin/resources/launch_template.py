@@ -85,6 +85,7 @@ def _from_launch_data(data: Mapping[str, Any]) -> Values:
     values["tagSpecifications"] = [
         {"resourceType": item["ResourceType"], "tags": tag_map(item["Tags"])}
         for item in data.get("TagSpecifications", ())
+        if item["ResourceType"] != "launch-template"  # moto puts the template's own tags here too
     ]
     for mapping in values.get("blockDeviceMappings") or ():
         ebs = mapping.get("ebs") or {}
@@ -130,6 +131,8 @@ class LaunchTemplate(ResourceType):
         template = ec2.describe_launch_templates(LaunchTemplateIds=[resource_id])["LaunchTemplates"][0]
         latest = ec2.describe_launch_template_versions(LaunchTemplateId=resource_id, Versions=["$Latest"])
         version = latest["LaunchTemplateVersions"][0]
+        # Not the template's own `Tags`: in the emulated account those are what they were at first.
+        tags = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource_id]}])["Tags"]
         owner = template["CreatedBy"].split(":")[4] if "CreatedBy" in template else aws.account.account_id
         return {
             **_from_launch_data(version["LaunchTemplateData"]),
@@ -138,7 +141,7 @@ class LaunchTemplate(ResourceType):
             "description": version.get("VersionDescription"),
             "latestVersion": template["LatestVersionNumber"],
             "name": template["LaunchTemplateName"],
-            "tags": tag_map(template.get("Tags")),
+            "tags": tag_map(tags),
         }
 
     @override

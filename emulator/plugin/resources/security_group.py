@@ -16,8 +16,6 @@ _RULE: Final = Input(
         "cidrBlocks": Input(unordered=True),
         "description": Input(),
         "fromPort": Input(required=True),
-        "ipv6CidrBlocks": Input(unordered=True),
-        "prefixListIds": Input(unordered=True),
         "protocol": Input(required=True),
         "securityGroups": Input(unordered=True),
         "self": Input(),
@@ -28,8 +26,6 @@ _EVERYTHING: Final = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 # EC2's name of a rule's sources, the name of one, and Pulumi's name of them all.
 _SOURCES: Final = (
     ("IpRanges", "CidrIp", "cidrBlocks"),
-    ("Ipv6Ranges", "CidrIpv6", "ipv6CidrBlocks"),
-    ("PrefixListIds", "PrefixListId", "prefixListIds"),
     ("UserIdGroupPairs", "GroupId", "securityGroups"),
 )
 

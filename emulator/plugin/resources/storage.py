@@ -92,7 +92,6 @@ class Table(ResourceType):
         "name": Input(force_new=True, computed=True),
         "pointInTimeRecovery": Input(computed=True, fields={"enabled": Input(required=True)}),
         "rangeKey": Input(force_new=True),
-        "serverSideEncryption": Input(computed=True, fields={"enabled": Input(required=True)}),
         "tags": TAGS,
         "ttl": Input(computed=True, fields={"attributeName": Input(), "enabled": Input(default=False)}),
     }
@@ -104,14 +103,12 @@ class Table(ResourceType):
         keys = [{"AttributeName": inputs["hashKey"], "KeyType": "HASH"}]
         if range_key := inputs.get("rangeKey"):
             keys.append({"AttributeName": range_key, "KeyType": "RANGE"})
-        encryption = inputs.get("serverSideEncryption")
         aws.client("dynamodb").create_table(
             TableName=inputs["name"],
             AttributeDefinitions=self._attributes(inputs),
             BillingMode=inputs["billingMode"],
             KeySchema=keys,
             Tags=tag_list(inputs.get("tags")),
-            **({"SSESpecification": {"Enabled": encryption["enabled"]}} if encryption else {}),
             **present(inputs, deletionProtectionEnabled="DeletionProtectionEnabled"),
         )
         return str(inputs["name"])
@@ -155,7 +152,6 @@ class Table(ResourceType):
         backups = dynamodb.describe_continuous_backups(TableName=resource_id)["ContinuousBackupsDescription"]
         recovery = backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus")
         ttl = dynamodb.describe_time_to_live(TableName=resource_id)["TimeToLiveDescription"]
-        encrypted = table.get("SSEDescription", {}).get("Status") == "ENABLED"
         return {
             "arn": table["TableArn"],
             "attributes": [
@@ -167,7 +163,6 @@ class Table(ResourceType):
             "name": table["TableName"],
             "pointInTimeRecovery": {"enabled": recovery == "ENABLED"},
             "rangeKey": keys.get("RANGE"),
-            "serverSideEncryption": {"enabled": encrypted},
             "tags": tag_map(dynamodb.list_tags_of_resource(ResourceArn=table["TableArn"])["Tags"]),
             "ttl": {"attributeName": ttl.get("AttributeName"), "enabled": ttl["TimeToLiveStatus"] == "ENABLED"},
         }
@@ -179,8 +174,6 @@ class Table(ResourceType):
             request["AttributeDefinitions"] = self._attributes(new)
         if "deletionProtectionEnabled" in changed:
             request["DeletionProtectionEnabled"] = bool(new.get("deletionProtectionEnabled"))
-        if "serverSideEncryption" in changed:
-            request["SSESpecification"] = {"Enabled": new["serverSideEncryption"]["enabled"]}
         if request:
             aws.client("dynamodb").update_table(TableName=resource_id, **request)
             self._active(aws, resource_id)

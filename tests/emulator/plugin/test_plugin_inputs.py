@@ -1,0 +1,551 @@
+"""Every input that is served, changed: in the account as boto3 sees it, and then a refresh without changes.
+
+An input that is not in the table fails `test_the_table_has_every_input`.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jmespath
+import pytest
+from pulumi.runtime.proto import provider_pb2 as pb
+
+from emulator.plugin.resources import TYPES
+from emulator.plugin.schema import Fields
+
+Values = dict[str, Any]
+KINDS = {kind.type_name: kind for kind in TYPES}
+
+REPLACED = "replaced"  # another value takes another resource
+REMEMBERED = "remembered"  # AWS never tells it; its effect has a test of its own
+ONE_VALUE = "one value"  # AWS, or the stand-in, has no other value to change to
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of an input that is made in place.
+
+    Attributes:
+        value: The new value.
+        where: JMESPath of it in what boto3 describes.
+        seen: What is there afterwards; None means the value itself.
+        along: Other inputs that must change with it.
+        stays: Whether the account cannot go back to having none.
+    """
+
+    value: Any
+    where: str
+    seen: Any = None
+    along: Values | None = None
+    stays: bool = False
+
+
+def trust(service: str) -> str:
+    return json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}],
+        }
+    )
+
+
+def policy(action: str) -> str:
+    statement = {"Effect": "Allow", "Action": [action], "Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+TAGGED = [{"Key": "team", "Value": "rl"}]
+RULE = {"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": ["10.0.0.0/8"], "description": "ssh"}
+READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
+
+
+class World:
+    """Programs of each type with whatever they refer to, and how boto3 describes what they make."""
+
+    def __init__(self, engine: Any, aws: Any) -> None:
+        self.engine = engine
+        self.aws = aws
+        self._count = 0
+        self._kept: list[Any] = []
+        self._shared: Values = {}
+
+    def make(self, type_name: str, **program: Any) -> Any:
+        """Make a resource that stays until all tests of the module are done."""
+        self._count += 1
+        made = self.engine.create(type_name, f"other{self._count}", program)
+        self.engine.made.remove(made)
+        self._kept.append(made)
+        return made
+
+    def shared(self, make: Callable[[], Any]) -> Any:
+        """Return what `make` made first: what a program refers to, and no test changes."""
+        if make.__name__ not in self._shared:
+            self._shared[make.__name__] = make()
+        return self._shared[make.__name__]
+
+    def close(self) -> None:
+        for made in reversed(self._kept):
+            self.engine.delete(made)
+
+    def role(self, service: str = "ec2.amazonaws.com") -> Any:
+        return self.make("aws:iam/role:Role", assumeRolePolicy=trust(service), forceDetachPolicies=True)
+
+    def profile(self) -> str:
+        made = self.make("aws:iam/instanceProfile:InstanceProfile", role=self.role().state["name"])
+        return str(made.state["arn"])
+
+    def group(self) -> str:
+        return str(self.make("aws:ec2/securityGroup:SecurityGroup").id)
+
+    def template(self) -> Any:
+        return self.make("aws:ec2/launchTemplate:LaunchTemplate")
+
+    def subnets(self) -> list[str]:
+        return [subnet["SubnetId"] for subnet in self.aws("ec2").describe_subnets()["Subnets"]]
+
+    def environment_program(self) -> Values:
+        return {
+            "type": "MANAGED",
+            "computeResources": {
+                "type": "SPOT",
+                "allocationStrategy": "SPOT_CAPACITY_OPTIMIZED",
+                "bidPercentage": 60,
+                "ec2Configurations": [{"imageType": "ECS_AL2023"}],
+                "instanceRole": self.shared(self.profile),
+                "instanceTypes": ["c5a.large", "c5a.xlarge"],
+                "launchTemplate": {"launchTemplateId": self.shared(self.template).id, "version": "1"},
+                "maxVcpus": 16,
+                "minVcpus": 0,
+                "securityGroupIds": [self.shared(self.group)],
+                "subnets": self.subnets()[:2],
+                "tags": {"a": "1"},
+            },
+            "updatePolicy": {"jobExecutionTimeoutMinutes": 60},
+        }
+
+    def environment(self) -> str:
+        program = self.environment_program()
+        made = self.make("aws:batch/computeEnvironment:ComputeEnvironment", **program)
+        return str(made.state["arn"])
+
+    def scheduling_policy(self) -> str:
+        return str(self.make("aws:batch/schedulingPolicy:SchedulingPolicy").id)
+
+    def program(self, type_name: str) -> Values:
+        match type_name.rpartition(":")[2]:
+            case "Role":
+                return {"assumeRolePolicy": trust("ec2.amazonaws.com")}
+            case "RolePolicyAttachment":
+                return {"role": self.shared(self.role).state["name"], "policyArn": READ_ONLY}
+            case "RolePolicy":
+                return {"role": self.shared(self.role).state["name"], "policy": policy("s3:GetObject")}
+            case "Policy":
+                return {"policy": policy("s3:GetObject"), "description": "old"}
+            case "InstanceProfile":
+                return {"role": self.shared(self.role).state["name"]}
+            case "SecurityGroup":
+                return {"ingress": [RULE], "egress": [RULE], "vpcId": self.vpc()}
+            case "LaunchTemplate":
+                ebs = {"volumeSize": 30, "volumeType": "gp3", "snapshotId": "snap-1"}
+                return {
+                    "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": ebs}],
+                    "iamInstanceProfile": {"name": "one"},
+                    "metadataOptions": {"httpTokens": "optional"},
+                    "monitoring": {"enabled": False},
+                    "tagSpecifications": [{"resourceType": "instance", "tags": {"a": "1"}}],
+                }
+            case "ComputeEnvironment":
+                return self.environment_program()
+            case "JobQueue":
+                order = [{"computeEnvironment": self.shared(self.environment), "order": 1}]
+                action = {"reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", "state": "RUNNABLE"}
+                return {
+                    "name": "queue",
+                    "computeEnvironmentOrders": order,
+                    "jobStateTimeLimitActions": [{**action, "action": "CANCEL", "maxTimeSeconds": 600}],
+                    "priority": 1,
+                    "schedulingPolicyArn": self.shared(self.scheduling_policy),
+                    "state": "ENABLED",
+                }
+            case "SchedulingPolicy":
+                return {"fairSharePolicy": {"shareDistributions": [{"shareIdentifier": "ann", "weightFactor": 0.5}]}}
+            case "Table":
+                return {
+                    "attributes": [{"name": "pk", "type": "S"}],
+                    "billingMode": "PAY_PER_REQUEST",
+                    "hashKey": "pk",
+                    "pointInTimeRecovery": {"enabled": False},
+                }
+            case _:
+                return {}
+
+    def vpc(self) -> str:
+        return str(self.aws("ec2").describe_vpcs()["Vpcs"][0]["VpcId"])
+
+    def describe(self, type_name: str, resource_id: str) -> Any:
+        iam, ec2, batch, dynamodb = map(self.aws, ("iam", "ec2", "batch", "dynamodb"))
+        match type_name.rpartition(":")[2]:
+            case "Role":
+                return iam.get_role(RoleName=resource_id)["Role"]
+            case "RolePolicy":
+                role, name = resource_id.split(":")
+                return iam.get_role_policy(RoleName=role, PolicyName=name)
+            case "Policy":
+                found = iam.get_policy(PolicyArn=resource_id)["Policy"]
+                version = iam.get_policy_version(PolicyArn=resource_id, VersionId=found["DefaultVersionId"])
+                return {**found, **version["PolicyVersion"]}
+            case "InstanceProfile":
+                return iam.get_instance_profile(InstanceProfileName=resource_id)["InstanceProfile"]
+            case "SecurityGroup":
+                return ec2.describe_security_groups(GroupIds=[resource_id])["SecurityGroups"][0]
+            case "LaunchTemplate":
+                found = ec2.describe_launch_templates(LaunchTemplateIds=[resource_id])["LaunchTemplates"][0]
+                latest = ec2.describe_launch_template_versions(LaunchTemplateId=resource_id, Versions=["$Latest"])
+                tags = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource_id]}])["Tags"]
+                pairs = [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]
+                return {**found, **latest["LaunchTemplateVersions"][0], "Tags": pairs}
+            case "ComputeEnvironment":
+                found = batch.describe_compute_environments(computeEnvironments=[resource_id])
+                return found["computeEnvironments"][0]
+            case "JobQueue":
+                return batch.describe_job_queues(jobQueues=[resource_id])["jobQueues"][0]
+            case "SchedulingPolicy":
+                return batch.describe_scheduling_policies(arns=[resource_id])["schedulingPolicies"][0]
+            case "LogGroup":
+                found = self.aws("logs").describe_log_groups(logGroupNamePrefix=resource_id)["logGroups"][0]
+                tags = self.aws("logs").list_tags_for_resource(resourceArn=found["arn"].removesuffix(":*"))["tags"]
+                return {**found, "tags": tags}
+            case "Table":
+                found = dynamodb.describe_table(TableName=resource_id)["Table"]
+                ttl = dynamodb.describe_time_to_live(TableName=resource_id)
+                backups = dynamodb.describe_continuous_backups(TableName=resource_id)
+                tags = dynamodb.list_tags_of_resource(ResourceArn=found["TableArn"])
+                return {**found, **ttl, **backups, **tags}
+            case "Secret":
+                return self.aws("secretsmanager").describe_secret(SecretId=resource_id)
+        raise AssertionError(type_name)
+
+
+Table = dict[str, dict[str, "str | Change | Callable[[World], Change]"]]
+NAMED: dict[str, Any] = {"name": REPLACED, "namePrefix": REPLACED}
+BATCH_TAGS = Change({"team": "rl"}, "tags")
+TABLE: Table = {
+    "aws:iam/role:Role": {
+        **NAMED,
+        "assumeRolePolicy": Change(
+            trust("batch.amazonaws.com"), "AssumeRolePolicyDocument", json.loads(trust("batch.amazonaws.com"))
+        ),
+        "description": Change("hosts", "Description"),
+        "forceDetachPolicies": REMEMBERED,
+        "maxSessionDuration": Change(7200, "MaxSessionDuration"),
+        "path": REPLACED,
+        "permissionsBoundary": Change(READ_ONLY, "PermissionsBoundary.PermissionsBoundaryArn"),
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+    },
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": {"policyArn": REPLACED, "role": REPLACED},
+    "aws:iam/rolePolicy:RolePolicy": {
+        **NAMED,
+        "policy": Change(policy("s3:PutObject"), "PolicyDocument.Statement[0].Action", ["s3:PutObject"]),
+        "role": REPLACED,
+    },
+    "aws:iam/policy:Policy": {
+        **NAMED,
+        "description": REPLACED,
+        "path": REPLACED,
+        "policy": Change(policy("s3:PutObject"), "Document.Statement[0].Action", ["s3:PutObject"]),
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+    },
+    "aws:iam/instanceProfile:InstanceProfile": {
+        **NAMED,
+        "path": REPLACED,
+        "role": lambda world: Change(world.role().state["name"], "Roles[0].RoleName"),
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+    },
+    "aws:ec2/securityGroup:SecurityGroup": {
+        **NAMED,
+        **{
+            f"{direction}.{name}": change
+            for direction, where in (("ingress", "IpPermissions[0]"), ("egress", "IpPermissionsEgress[0]"))
+            for name, change in {
+                "cidrBlocks": Change(
+                    ["10.1.0.0/16", "10.0.0.0/16"],
+                    f"{where}.IpRanges[].CidrIp | sort(@)",
+                    ["10.0.0.0/16", "10.1.0.0/16"],
+                ),
+                "description": Change("shell", f"{where}.IpRanges[0].Description"),
+                "fromPort": Change(20, f"{where}.FromPort"),
+                "protocol": Change("udp", f"{where}.IpProtocol"),
+                "securityGroups": lambda world, where=where: Change(
+                    [world.group()], f"{where}.UserIdGroupPairs[].GroupId"
+                ),
+                "self": Change(True, f"length({where}.UserIdGroupPairs)", 1),
+                "toPort": Change(23, f"{where}.ToPort"),
+            }.items()
+        },
+        "description": REPLACED,
+        "revokeRulesOnDelete": REMEMBERED,
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+        "vpcId": REPLACED,
+    },
+    "aws:ec2/launchTemplate:LaunchTemplate": {
+        **NAMED,
+        **{
+            f"blockDeviceMappings.ebs.{name}": Change(
+                value, f"LaunchTemplateData.BlockDeviceMappings[0].Ebs.{name[0].upper()}{name[1:]}", seen
+            )
+            for name, value, seen in (
+                ("deleteOnTermination", "true", True),
+                ("encrypted", "true", True),
+                ("iops", 3000, None),
+                ("kmsKeyId", "alias/key", None),
+                ("snapshotId", "snap-2", None),
+                ("throughput", 250, None),
+                ("volumeSize", 50, None),
+                ("volumeType", "gp2", None),
+            )
+        },
+        "blockDeviceMappings.deviceName": Change("/dev/xvdb", "LaunchTemplateData.BlockDeviceMappings[0].DeviceName"),
+        "blockDeviceMappings.noDevice": Change("true", "LaunchTemplateData.BlockDeviceMappings[0].NoDevice"),
+        "blockDeviceMappings.virtualName": Change(
+            "ephemeral0", "LaunchTemplateData.BlockDeviceMappings[0].VirtualName"
+        ),
+        "defaultVersion": ONE_VALUE,  # there is but one version; test_plugin_resources.py makes two
+        "description": Change("second", "VersionDescription"),
+        "ebsOptimized": Change("true", "LaunchTemplateData.EbsOptimized", True),
+        "iamInstanceProfile.arn": Change(
+            "arn:aws:iam::123456789012:instance-profile/two",
+            "LaunchTemplateData.IamInstanceProfile.Arn",
+            along={"iamInstanceProfile.name": None},
+        ),
+        "iamInstanceProfile.name": Change("two", "LaunchTemplateData.IamInstanceProfile.Name"),
+        "imageId": Change("ami-1", "LaunchTemplateData.ImageId"),
+        "instanceType": Change("c5a.large", "LaunchTemplateData.InstanceType"),
+        "keyName": Change("key", "LaunchTemplateData.KeyName"),
+        **{
+            f"metadataOptions.{name}": Change(value, f"LaunchTemplateData.MetadataOptions.{name[0].upper()}{name[1:]}")
+            for name, value in (
+                ("httpEndpoint", "disabled"),
+                ("httpProtocolIpv6", "enabled"),
+                ("httpPutResponseHopLimit", 2),
+                ("httpTokens", "required"),
+                ("instanceMetadataTags", "enabled"),
+            )
+        },
+        "monitoring.enabled": Change(True, "LaunchTemplateData.Monitoring.Enabled"),
+        "tagSpecifications.resourceType": Change("volume", "LaunchTemplateData.TagSpecifications[0].ResourceType"),
+        "tagSpecifications.tags": Change({"team": "rl"}, "LaunchTemplateData.TagSpecifications[0].Tags", TAGGED),
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+        "updateDefaultVersion": REMEMBERED,
+        "userData": Change("IyEvYmluL3NoCg==", "LaunchTemplateData.UserData"),
+        "vpcSecurityGroupIds": Change(
+            ["sg-2", "sg-1"], "sort(LaunchTemplateData.SecurityGroupIds || `[]`)", ["sg-1", "sg-2"]
+        ),
+    },
+    "aws:batch/computeEnvironment:ComputeEnvironment": {
+        **NAMED,
+        "computeResources.allocationStrategy": Change(
+            "SPOT_PRICE_CAPACITY_OPTIMIZED", "computeResources.allocationStrategy"
+        ),
+        "computeResources.bidPercentage": Change(80, "computeResources.bidPercentage"),
+        "computeResources.desiredVcpus": Change(4, "computeResources.desiredvCpus"),
+        "computeResources.ec2Configurations.imageIdOverride": Change(
+            "ami-1", "computeResources.ec2Configuration[0].imageIdOverride"
+        ),
+        "computeResources.ec2Configurations.imageType": Change(
+            "ECS_AL2023_NVIDIA", "computeResources.ec2Configuration[0].imageType"
+        ),
+        "computeResources.ec2KeyPair": Change("key", "computeResources.ec2KeyPair"),
+        "computeResources.imageId": Change("ami-1", "computeResources.imageId"),
+        "computeResources.instanceRole": lambda world: Change(world.profile(), "computeResources.instanceRole"),
+        "computeResources.instanceTypes": Change(["c5a.xlarge", "c5a.2xlarge"], "computeResources.instanceTypes"),
+        "computeResources.launchTemplate.launchTemplateId": lambda world: Change(
+            world.template().id, "computeResources.launchTemplate.launchTemplateId"
+        ),
+        "computeResources.launchTemplate.launchTemplateName": lambda world: Change(
+            world.template().state["name"],
+            "computeResources.launchTemplate.launchTemplateName",
+            along={"computeResources.launchTemplate.launchTemplateId": None},
+        ),
+        "computeResources.launchTemplate.version": Change("$Latest", "computeResources.launchTemplate.version"),
+        "computeResources.maxVcpus": Change(32, "computeResources.maxvCpus"),
+        "computeResources.minVcpus": Change(2, "computeResources.minvCpus", along={"computeResources.desiredVcpus": 2}),
+        "computeResources.placementGroup": REPLACED,
+        "computeResources.securityGroupIds": lambda world: Change([world.group()], "computeResources.securityGroupIds"),
+        "computeResources.spotIamFleetRole": REPLACED,
+        "computeResources.subnets": lambda world: Change(
+            world.subnets()[3:1:-1], "sort(computeResources.subnets)", sorted(world.subnets()[2:4])
+        ),
+        "computeResources.tags": Change({"team": "rl"}, "computeResources.tags"),
+        "computeResources.type": Change(
+            "EC2",
+            "computeResources.type",
+            along={
+                "computeResources.allocationStrategy": "BEST_FIT_PROGRESSIVE",
+            },
+        ),
+        "serviceRole": ONE_VALUE,  # AWS refuses to change it; see test_plugin_resources.py
+        "state": Change("DISABLED", "state"),
+        "tags": BATCH_TAGS,
+        "type": REPLACED,
+        "updatePolicy.jobExecutionTimeoutMinutes": Change(360, "updatePolicy.jobExecutionTimeoutMinutes"),
+        "updatePolicy.terminateJobsOnUpdate": Change(True, "updatePolicy.terminateJobsOnUpdate"),
+    },
+    "aws:batch/jobQueue:JobQueue": {
+        "computeEnvironmentOrders.computeEnvironment": lambda world: Change(
+            world.environment(), "computeEnvironmentOrder[0].computeEnvironment"
+        ),
+        "computeEnvironmentOrders.order": ONE_VALUE,  # the emulated Batch numbers them itself, from 1
+        "jobStateTimeLimitActions.action": ONE_VALUE,
+        "jobStateTimeLimitActions.maxTimeSeconds": Change(900, "jobStateTimeLimitActions[0].maxTimeSeconds"),
+        "jobStateTimeLimitActions.reason": Change(
+            "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY", "jobStateTimeLimitActions[0].reason"
+        ),
+        "jobStateTimeLimitActions.state": ONE_VALUE,
+        "name": REPLACED,
+        "priority": Change(5, "priority"),
+        "schedulingPolicyArn": lambda world: Change(world.scheduling_policy(), "schedulingPolicyArn"),
+        "state": Change("DISABLED", "state"),
+        "tags": BATCH_TAGS,
+    },
+    "aws:batch/schedulingPolicy:SchedulingPolicy": {
+        "fairSharePolicy.computeReservation": Change(10, "fairsharePolicy.computeReservation"),
+        "fairSharePolicy.shareDecaySeconds": Change(3600, "fairsharePolicy.shareDecaySeconds"),
+        "fairSharePolicy.shareDistributions.shareIdentifier": Change(
+            "bob", "fairsharePolicy.shareDistribution[0].shareIdentifier"
+        ),
+        "fairSharePolicy.shareDistributions.weightFactor": Change(
+            0.25, "fairsharePolicy.shareDistribution[0].weightFactor"
+        ),
+        "name": REPLACED,
+        "tags": BATCH_TAGS,
+    },
+    "aws:cloudwatch/logGroup:LogGroup": {
+        **NAMED,
+        "retentionInDays": Change(30, "retentionInDays"),
+        "skipDestroy": REMEMBERED,
+        "tags": BATCH_TAGS,
+    },
+    "aws:dynamodb/table:Table": {
+        "attributes.name": ONE_VALUE,  # only a key or an index may use another one, and a key is the table's for good
+        "attributes.type": ONE_VALUE,  # the same
+        "billingMode": ONE_VALUE,
+        "deletionProtectionEnabled": Change(True, "DeletionProtectionEnabled"),
+        "hashKey": REPLACED,
+        "name": REPLACED,
+        "pointInTimeRecovery.enabled": Change(
+            True, "ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus", "ENABLED"
+        ),
+        "rangeKey": REPLACED,
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+        "ttl.attributeName": Change("until", "TimeToLiveDescription.AttributeName", along={"ttl.enabled": True}),
+        "ttl.enabled": Change(
+            True, "TimeToLiveDescription.TimeToLiveStatus", "ENABLED", along={"ttl.attributeName": "until"}
+        ),
+    },
+    "aws:secretsmanager/secret:Secret": {
+        **NAMED,
+        "description": Change("keys", "Description", stays=True),  # moto cannot take one away
+        "forceOverwriteReplicaSecret": REMEMBERED,
+        "recoveryWindowInDays": REMEMBERED,
+        "tags": Change({"team": "rl"}, "Tags", TAGGED),
+    },
+}
+OTHER_VALUES: Values = {
+    "hashKey": "other",
+    "type": "UNMANAGED",
+}
+
+
+def leaves(fields: Fields, path: str = "") -> Iterator[str]:
+    """Yield the dotted path of every input that is not a block."""
+    for name, field in fields.items():
+        if field.fields:
+            yield from leaves(field.fields, f"{path}{name}.")
+        else:
+            yield f"{path}{name}"
+
+
+def changed(program: Values, path: str, value: Any) -> Values:
+    """Return a program with another value somewhere, in the first block where there are several; None removes it."""
+    name, _, rest = path.partition(".")
+    result = dict(program)
+    if not rest:
+        result[name] = value
+        return {key: item for key, item in result.items() if item is not None}
+    block = result.get(name, {})
+    result[name] = (
+        [changed(block[0], rest, value), *block[1:]] if isinstance(block, list) else changed(block, rest, value)
+    )
+    return result
+
+
+def parameters(*, in_place: bool) -> list[Any]:
+    return [
+        pytest.param(type_name, path, id=f"{type_name.rpartition(':')[2]}.{path}")
+        for type_name, inputs in TABLE.items()
+        for path, change in inputs.items()
+        if (change == REPLACED if not in_place else not isinstance(change, str))
+    ]
+
+
+def test_the_table_has_every_input() -> None:
+    assert {name: set(inputs) for name, inputs in TABLE.items()} == {
+        kind.type_name: set(leaves(kind.inputs)) for kind in TYPES
+    }
+
+
+@pytest.fixture(scope="module")
+def everything(configured: Any, aws: Any) -> Iterator[World]:
+    world = World(configured, aws)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def world(everything: World, engine: Any) -> World:  # noqa: ARG001 - it deletes what the test leaves behind
+    return everything
+
+
+@pytest.mark.parametrize(("type_name", "path"), parameters(in_place=True))
+def test_a_change_reaches_the_account_and_then_nothing_differs(world: World, type_name: str, path: str) -> None:
+    engine, entry = world.engine, TABLE[type_name][path]
+    change = entry(world) if callable(entry) else entry
+    assert isinstance(change, Change)
+    base = world.program(type_name)
+    resource = engine.create(type_name, "it", base)
+    nothing_differs(engine, resource, base)
+    before = jmespath.search(change.where, world.describe(type_name, resource.id))
+
+    program = changed(base, path, change.value)
+    for other, value in (change.along or {}).items():
+        program = changed(program, other, value)
+    reply = engine.diff(resource, program)
+    assert (reply.changes, list(reply.replaces)) == (pb.DiffResponse.DIFF_SOME, [])
+    engine.update(resource, program)
+    expected = change.value if change.seen is None else change.seen
+    assert jmespath.search(change.where, world.describe(type_name, resource.id)) == expected
+    nothing_differs(engine, resource, program)
+
+    if not change.stays and engine.diff(resource, base).changes == pb.DiffResponse.DIFF_SOME:
+        engine.update(resource, base)
+        assert (jmespath.search(change.where, world.describe(type_name, resource.id)) or None) == (before or None)
+        nothing_differs(engine, resource, base)
+
+
+def nothing_differs(engine: Any, resource: Any, program: Values) -> None:
+    """Assert that a refresh finds the state as it is, and that the program then asks for nothing."""
+    assert engine.read(resource) == (resource.inputs, resource.state)
+    assert engine.diff(resource, program).changes == pb.DiffResponse.DIFF_NONE
+
+
+@pytest.mark.parametrize(("type_name", "path"), parameters(in_place=False))
+def test_another_value_takes_another_resource(world: World, type_name: str, path: str) -> None:
+    base = world.program(type_name)
+    resource = world.engine.create(type_name, "it", base)
+    program = changed(base, path, OTHER_VALUES.get(path, "other"))
+    reply = world.engine.diff(resource, program)
+    assert path.partition(".")[0] in reply.replaces
+    kinds = {pb.PropertyDiff.ADD_REPLACE, pb.PropertyDiff.UPDATE_REPLACE, pb.PropertyDiff.DELETE_REPLACE}
+    assert {difference.kind for difference in reply.detailedDiff.values()} & kinds
