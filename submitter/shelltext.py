@@ -137,6 +137,8 @@ class _Reader:
         depth = 0
         while self.at < len(self.text):
             if self.ahead("("):
+                if (self.word is not None or self.found.commands[-1]) and not self.ahead("()"):
+                    self.trouble("it has a ( after a word")
                 self.end_command("(")
                 depth += 1
             elif self.ahead(")"):
@@ -144,6 +146,8 @@ class _Reader:
                 depth -= 1
                 if not self.text[self.at :].strip():
                     self.trouble("it ends in )")
+                if depth < 0:
+                    self.trouble("it has a ) without its (")
             elif not self.separator():
                 self.part_of_word()
         self.end_word()
@@ -272,8 +276,8 @@ class _Reader:
         elif self.ahead("${"):
             self.take(Context.OTHER, 2)
             self.braces()
-        else:
-            self.take(context)
+        else:  # $$ is whole: what follows begins nothing with it
+            self.take(context, 2 if self.ahead("$$") else 1)
 
     def arithmetic(self) -> None:
         self.take(Context.OTHER, 3)

@@ -121,9 +121,9 @@ class _Arguments:
         block = used.block
         stride = prod(map(len, block.factors))
         if slot.name == SEED:
-            chosen = used.used(stride, len(block.seeds))
-            seeds = range_text(seed for index in chosen if (seed := block.seeds[index]) is not None)
-            return f"{stride}.{len(block.seeds)}.{chosen}.0.{seeds}"
+            count = len(block.seeds)
+            choices = (NumberSet(range(count)), used.used(stride, count))
+            return min((f"{stride}.{count}.{chosen}.0.{_seeds(block, chosen)}" for chosen in choices), key=len)
         place = self.template.axes.index(slot.name)
         for factor in block.factors:
             stride //= len(factor)
@@ -140,3 +140,7 @@ class _Arguments:
             self.bases[values] = _HEADER + len(self.values) + 1
             self.values += (f"={value}" if not value or value.startswith("=") else value for value in values)
         return self.bases[values]
+
+
+def _seeds(block: Block, chosen: NumberSet) -> str:
+    return range_text(seed for index in chosen if (seed := block.seeds[index]) is not None)
