@@ -1,0 +1,125 @@
+"""The ledger's table: its conditions, and what a person sees in it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from submitter.errors import ConfigurationError, UsageError
+from submitter.history import VOID, Ended, Entry, Record, Slot
+from submitter.numbers import NumberSet
+from submitter.sweep import RunTable
+from submitter.writer import Writer
+
+SWEEP = "ada/first"
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return Entry(
+        n=1,
+        nonce="abcdefghij",
+        kind="run",
+        at=1_796_000_000.125,
+        by=Writer.here(),
+        queue="c5a-large-spot",
+        definition="rl-batch-trainer",
+        runs=NumberSet(range(1, 7)),
+        added=RunTable.product([("CartPole-v1",), ("a 'b'",)], [1, 2, 3]),
+        slots=(
+            Slot(name="first-abcdefghij-1-0", runs=NumberSet(range(1, 4))),
+            Slot(name="first-abcdefghij-1-1", runs=NumberSet(range(4, 7))),
+        ),
+        record=Record(
+            command="python train.py",
+            axes=("env-id",),
+            image="trainer:1",
+            options={"hours": 0.5, "gpus": 0, "tags": ["a"]},
+        ),
+    )
+
+
+def test_an_entry_is_read_as_it_was_put(machine: Any, entry: Entry) -> None:
+    assert machine.ledger.put(SWEEP, entry) is None
+    assert machine.ledger.entries(SWEEP) == [entry]
+
+
+def test_a_person_can_read_an_item(machine: Any, entry: Entry) -> None:
+    machine.ledger.put(SWEEP, entry)
+    key = {"sweep": {"S": SWEEP}, "n": {"N": "1"}}
+    item = machine.session.client("dynamodb").get_item(TableName="ledger", Key=key)["Item"]
+    assert item["at"] == {"S": "2026-11-30T00:53:20.125+00:00"}
+    assert item["runs"] == {"S": "1-6"}
+    assert item["slots"]["L"][1] == {"M": {"name": {"S": "first-abcdefghij-1-1"}, "runs": {"S": "4-6"}}}
+    assert item["record"]["M"]["options"]["M"]["hours"] == {"N": "0.5"}
+
+
+def test_an_entry_never_takes_the_place_of_another(machine: Any, entry: Entry) -> None:
+    machine.ledger.put(SWEEP, entry)
+    other = replace(entry, nonce="zzzzzzzzzz", by=Writer.here())
+    assert machine.ledger.put(SWEEP, other) == entry
+    assert machine.ledger.entries(SWEEP) == [entry]
+
+
+def test_the_first_answer_stays(machine: Any, entry: Entry) -> None:
+    machine.ledger.put(SWEEP, entry)
+    machine.ledger.record(SWEEP, entry, {0: "job-a"})
+    recorded = machine.ledger.record(SWEEP, entry, {0: VOID, 1: "job-b"})
+    assert [slot.job for slot in recorded.slots] == ["job-a", "job-b"]
+    assert machine.ledger.entries(SWEEP) == [recorded]
+
+
+def test_hundreds_of_answers_are_recorded(machine: Any, entry: Entry) -> None:
+    slots = tuple(Slot(name=f"slot-{index}", runs=NumberSet([index + 1])) for index in range(300))
+    entry = replace(entry, slots=slots)
+    machine.ledger.put(SWEEP, entry)
+    recorded = machine.ledger.record(SWEEP, entry, {index: f"job-{index}" for index in range(300)})
+    assert [slot.job for slot in recorded.slots] == [f"job-{index}" for index in range(300)]
+
+
+def test_how_runs_ended_is_written_once(machine: Any, entry: Entry) -> None:
+    machine.ledger.put(SWEEP, entry)
+    ended = (
+        Ended(state="succeeded", reason=None, runs=NumberSet([1, 3])),
+        Ended(state="failed", reason="exit code 1", runs=NumberSet([2])),
+    )
+    machine.ledger.ended(SWEEP, entry, 0, ended)
+    again = machine.ledger.ended(SWEEP, entry, 0, (Ended(state="failed", reason=None, runs=entry.slots[0].runs),))
+    assert again.slots[0].ended == ended
+    assert again.slots[1].ended == ()
+
+
+def test_a_sweep_of_more_than_a_page_is_read_whole(machine: Any, entry: Entry) -> None:
+    """A page of DynamoDB is 1 MB."""
+    rows = [(f"{number:04}" + "x" * 300,) for number in range(1000)]
+    large = replace(entry, runs=NumberSet(range(1, 1001)), added=RunTable.product(rows, [1]))
+    for n in range(1, 5):
+        machine.ledger.put(SWEEP, replace(large, n=n))
+    assert [found.n for found in machine.ledger.entries(SWEEP)] == [1, 2, 3, 4]
+    assert machine.ledger.sweeps()[0].runs == 1000
+
+
+def test_an_entry_that_is_too_large_is_refused_before_it_is_put(machine: Any, entry: Entry) -> None:
+    rows = [(f"{number:04}" + "x" * 300,) for number in range(1500)]
+    before = machine.calls("dynamodb")
+    with pytest.raises(UsageError, match="do not fit one entry"):
+        machine.ledger.put(SWEEP, replace(entry, runs=NumberSet(range(1, 1501)), added=RunTable.product(rows, [1])))
+    assert machine.calls("dynamodb") == before
+
+
+def test_sweeps_are_listed_by_owner_the_newest_first(machine: Any, entry: Entry) -> None:
+    machine.ledger.put("ada/old", entry)
+    machine.ledger.put("ada/new", replace(entry, at=entry.at + 10))
+    machine.ledger.put("adam/other", entry)
+    more = replace(entry, n=2, runs=NumberSet([7]), record=None, at=entry.at + 20)
+    machine.ledger.put("ada/old", more)
+    assert [found.sweep for found in machine.ledger.sweeps("ada")] == ["ada/old", "ada/new"]
+    old = machine.ledger.sweeps("ada")[0]
+    assert (old.runs, old.created, old.updated, old.record) == (7, entry.at, more.at, entry.record)
+    assert len(machine.ledger.sweeps()) == 3
+
+
+def test_an_entry_of_a_newer_submitter_is_not_misread(machine: Any, entry: Entry) -> None:
+    machine.ledger.put(SWEEP, replace(entry, kind="fork"))
+    with pytest.raises(ConfigurationError, match="newer submitter"):
+        machine.ledger.entries(SWEEP)

@@ -1,0 +1,155 @@
+"""How runs stand, from the ledger and Batch together."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from submitter.errors import UsageError, WaitTimeoutError
+from submitter.numbers import NumberSet
+from submitter.reasons import SPOT_RECLAIMED
+from submitter.session import Clock
+from submitter.status import SweepStatus, wait
+
+WaitUntil = Callable[..., Any]
+FAIL_2 = "test {seed} != 2"
+"""A command that fails for seed 2."""
+
+
+def ended(machine: Any, wait_until: WaitUntil) -> SweepStatus:
+    status: SweepStatus = wait_until(lambda: (now := machine.status()).over and now, seconds=60)
+    return status
+
+
+def test_each_run_has_its_state_reason_attempts_and_log(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1, 2, 3], command=FAIL_2)
+    assert ended(machine, wait_until).counts == {"succeeded": 2, "failed": 1}
+    runs = machine.status(runs=True).runs
+    assert [(run.number, run.seed, run.status, run.reason, run.attempts) for run in runs] == [
+        (1, 1, "succeeded", None, 1),
+        (2, 2, "failed", "exit code 1", 1),
+        (3, 3, "succeeded", None, 1),
+    ]
+    assert all(run.log_stream and run.started_at <= run.stopped_at for run in runs)
+
+
+def test_a_plain_job_has_its_state_and_reason(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([2], command=FAIL_2)
+    assert ended(machine, wait_until).counts == {"failed": 1}
+    assert machine.run_status(1).reason == "exit code 1"
+
+
+def test_what_has_ended_is_told_after_aws_has_forgotten_it(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1, 2, 3], command=FAIL_2)
+    ended(machine, wait_until)
+    machine.clock.sleep(9 * 86_400)
+    before = machine.calls("batch")
+    assert machine.status().counts == {"succeeded": 2, "failed": 1}
+    assert machine.calls("batch") == before
+    run = machine.run_status(2)
+    assert (run.status, run.reason, run.attempts, run.log_stream) == ("failed", "exit code 1", None, None)
+
+
+def test_what_nobody_saw_before_aws_forgot_it_is_unknown(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1, 2])
+    [job] = machine.jobs_by_name().values()
+    wait_until(lambda: machine.batch.describe([job])[job]["status"] == "SUCCEEDED")
+    machine.clock.sleep(9 * 86_400)
+    status = machine.status(runs=True)
+    assert status.counts == {"unknown": 2}
+    assert status.over
+    assert not status.succeeded
+
+
+def test_counts_of_a_running_sweep_take_one_query_and_one_call(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run(range(5), command="sleep 600; echo {seed}")
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
+    status = machine.status()
+    assert sum(status.counts.values()) == 5
+    assert not status.over
+    assert machine.calls("batch") - before["batch"] == {"DescribeJobs": 1}
+    assert machine.calls("dynamodb") - before["dynamodb"] == {"Query": 1}
+
+
+def test_a_reclaimed_run_says_so_in_its_next_attempt(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="sleep 600; echo {seed}")
+    job = machine.run_status(1).job
+    wait_until(lambda: machine.run_status(1).status == "running")
+    machine.server.control.reclaim(job)
+    again = wait_until(lambda: (run := machine.run_status(1)).status == "running" and run.attempts == 2 and run)
+    assert again.reason == f"attempt 1: {SPOT_RECLAIMED}"
+
+
+def test_a_run_that_was_reclaimed_at_its_last_attempt_says_so(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1, 2], command="sleep 600; echo {seed}", attempts=1)
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    for run in machine.status(runs=True).runs:
+        if machine.run_status(run.number).status == "running":
+            machine.server.control.reclaim(run.job)
+    assert ended(machine, wait_until).counts == {"failed": 2}
+    assert {run.reason for run in machine.status(runs=True).runs} == {SPOT_RECLAIMED}
+
+
+def test_looking_decides_what_a_killed_run_left_open(
+    machine: Any, killed: Callable[..., AbstractContextManager[None]]
+) -> None:
+    with killed(machine.ledger, "record", before=True):
+        machine.run([1, 2])
+    assert "deciding" not in machine.status().counts
+    assert machine.ledger.entries("ada/first")[0].slots[0].sent
+
+
+def test_what_was_never_sent_is_deciding_and_then_not_submitted(
+    machine: Any, killed: Callable[..., AbstractContextManager[None]]
+) -> None:
+    with killed(machine.batch, "submit", before=True):
+        machine.run([1, 2])
+    status = machine.status(runs=True)
+    assert status.counts == {"deciding": 2}
+    assert not status.over
+    machine.clock.sleep(1000)
+    status = machine.status(runs=True)
+    assert status.counts == {"not submitted": 2}
+    assert status.over
+
+
+def test_another_machine_with_the_stack_alone_sees_the_same(
+    make_machine: Callable[[], Any], wait_until: WaitUntil
+) -> None:
+    make_machine().run([1, 2, 3], command=FAIL_2)
+    assert ended(make_machine(), wait_until).counts == {"succeeded": 2, "failed": 1}
+
+
+def test_there_is_no_such_sweep(machine: Any) -> None:
+    with pytest.raises(UsageError, match="no sweep ada/first"):
+        machine.status()
+
+
+def test_how_an_array_of_thousands_ended_is_read_from_lists_of_its_children(
+    machine: Any, wait_until: WaitUntil
+) -> None:
+    machine.run(range(1, 2001), command="sleep 600; echo {seed}")
+    [job] = machine.jobs_by_name().values()
+    machine.batch.terminate(job, "enough")
+    assert ended(machine, wait_until).counts == {"failed": 2000}
+    written = machine.ledger.entries("ada/first")[0].slots[0].ended
+    assert {how.state for how in written} == {"failed"}
+    assert NumberSet(number for how in written for number in how.runs) == NumberSet(range(1, 2001))
+    assert all("enough" in how.reason for how in written)
+
+
+def test_waiting_ends_when_every_run_has_ended(machine: Any) -> None:
+    machine.run([1, 2, 3], command=FAIL_2)
+    seen: list[SweepStatus] = []
+    clock = Clock()
+    status = wait(machine.status, clock=clock, poll_seconds=0.05, seen=seen.append)
+    assert status.counts == {"succeeded": 2, "failed": 1}
+    assert seen[-1] is status
+
+
+def test_waiting_gives_up_when_the_time_is_up(machine: Any) -> None:
+    machine.run([1], command="sleep 600; echo {seed}")
+    with pytest.raises(WaitTimeoutError, match="not over after 100 s"):
+        wait(machine.status, clock=machine.clock, poll_seconds=30, timeout_seconds=100, seen=lambda _: None)
