@@ -32,7 +32,7 @@ def retries(strategy: Mapping[str, Any], attempts_made: int, outcome: Outcome) -
         return False
     for condition in strategy.get("evaluateOnExit", ()):
         if _holds(condition, outcome):
-            return bool(condition["action"].upper() == "RETRY")
+            return bool(condition["action"] == "RETRY")
     return True
 
 

@@ -101,13 +101,20 @@ class ProcessRunner:
         environment = {**self._environment, **task.environment}
         if not task.command:
             raise CannotStartError("CannotStartContainerError: Error response from daemon: No command specified")
-        if not self._is_program(task.command[0], environment["PATH"]):
+        program = self._program(task.command[0], environment["PATH"])
+        if program is None:
             raise CannotStartError(
                 "CannotStartContainerError: Error response from daemon: failed to create task for container: "
                 "OCI runtime create failed: unable to start container process: "
                 f'exec: "{task.command[0]}": executable file not found in $PATH'
             )
-        request = {"job": task.id, "argv": task.command, "environment": environment, "folder": str(self._folder)}
+        request = {
+            "job": task.id,
+            "program": program,
+            "argv": task.command,
+            "environment": environment,
+            "folder": str(self._folder),
+        }
         reading, writing = os.pipe()
         try:
             socket.send_fds(self._connection(), [json.dumps(request).encode()], [writing])
@@ -129,8 +136,9 @@ class ProcessRunner:
         await self._gone.wait()
         self._supervisor.wait()
 
-    def _is_program(self, name: str, path: str) -> bool:
-        return shutil.which(self._folder / name if "/" in name else name, path=path) is not None
+    def _program(self, name: str, path: str) -> str | None:
+        """Find a program as a container does: by its path from the working folder, or else on PATH."""
+        return shutil.which(str(self._folder / name) if "/" in name else name, path=path)
 
     def _connection(self) -> socket.socket:
         """Return the socket to the supervisor, started when the first job needs it."""

@@ -13,6 +13,7 @@ It imports the standard library only, so that it stays small and can be started 
 """
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -20,7 +21,6 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -36,7 +36,7 @@ class Supervisor:
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
         self._jobs: dict[int, str] = {}
         self._ended: list[tuple[str, int]] = []
-        self._children = Path(f"/proc/self/task/{os.getpid()}/children")
+        self._children = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
         self._become_subreaper()
 
     def _become_subreaper(self) -> None:
@@ -74,12 +74,12 @@ class Supervisor:
             return True
         pid = os.fork()
         if pid == 0:
-            self._become(request["argv"], request["environment"], request["folder"], fds[0])
+            self._become(request["program"], request["argv"], request["environment"], request["folder"], fds[0])
         os.close(fds[0])
         self._jobs[pid] = request["job"]
         return True
 
-    def _become(self, argv: list[str], environment: dict[str, str], folder: str, output: int) -> None:
+    def _become(self, program: str, argv: list[str], environment: dict[str, str], folder: str, output: int) -> None:
         """In the child: turn into the job's first process, or say why not and exit as a shell would."""
         try:
             os.setsid()
@@ -94,9 +94,9 @@ class Supervisor:
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
             os.chdir(folder)
-            os.execvpe(argv[0], argv, environment)  # noqa: S606 - an argument list, never a shell string
+            os.execve(program, argv, environment)  # noqa: S606 - an argument list, never a shell string
         except BaseException as error:  # noqa: BLE001 - nothing may return into the supervisor's own loop
-            os.write(2, f"exec {argv[0]}: {error}\n".encode())
+            os.write(2, f"exec {program}: {error}\n".encode())
         finally:
             os._exit(126)
 
@@ -127,12 +127,16 @@ class Supervisor:
                 self._ended.append((job, os.waitstatus_to_exitcode(status)))
 
     def _kill_strays(self) -> bool:
-        strays = {int(pid) for pid in self._children.read_text().split()} - self._jobs.keys()
+        os.lseek(self._children, 0, os.SEEK_SET)
+        with open(self._children, "rb", closefd=False) as children:
+            strays = {int(pid) for pid in children.read().split()} - self._jobs.keys()
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
         return bool(strays)
 
 
 if __name__ == "__main__":
+    # A collection would copy the pages that a new child shares with this process.
+    gc.disable()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         Supervisor(connection).serve()

@@ -64,7 +64,6 @@ def test_the_last_attempt_is_not_retried_whatever_the_conditions_say() -> None:
         (rule(onStatusReason="task failed to start"), NOT_PULLED, False),
         (rule(onReason="*", onExitCode="1"), EXITED_1, True),
         (rule(onReason="CannotPull*", onExitCode="1"), EXITED_1, False),
-        (rule("exit", onReason="*"), EXITED_1, True),
     ],
 )
 def test_a_condition_holds_when_all_of_its_patterns_match(condition: Any, outcome: Outcome, matches: bool) -> None:
