@@ -129,7 +129,7 @@ class Batch:
         self._pace()
         self._fence.until, self._fence.passed = sign_until, False
         try:
-            return Accepted(self._once.submit_job(**request)["jobId"])
+            job = self._once.submit_job(**request).get("jobId")
         except _FencePassedError:
             return TooLate()
         except ClientError as error:
@@ -138,6 +138,7 @@ class Batch:
             if self._fence.passed and not isinstance(error, _NEVER_CONNECTED):
                 return Unknown(None)
             return Refused(explain(error) or AwsError(str(error)))
+        return Accepted(job) if job else Unknown(None)  # botocore takes a reply that broke off for an empty one
 
     def find(self, queue: str, name: str) -> tuple[str | None, float]:
         """Return the id of the job with exactly this name, or None, and AWS's clock when it was looked up.
