@@ -59,10 +59,12 @@ def test_a_request_that_never_arrives_is_sent_again_when_it_cannot_arrive_any_mo
 
 @pytest.mark.parametrize("kind", ["error", "error-after"])
 def test_after_an_internal_error_only_the_listing_is_waited_for(machine: Any, fault: Fault, kind: str) -> None:
+    machine.server.control.delay_listing(LISTING_LAG - 1)
     fault("batch", "SubmitJob", kind, count=1)
     began = machine.clock.now()
     assert str(machine.run([1, 2]).submitted) == "1-2"
     assert machine.clock.now() - began <= LISTING_LAG + 40
+    machine.server.control.delay_listing(0)
     machine.assert_each_run_has_one_job([1, 2])
 
 
