@@ -122,7 +122,7 @@ class RunTable(Sequence[Pair]):
         return self.blocks[block][at - self.starts[block]]
 
     def __contains__(self, pair: object) -> bool:
-        return self.number(pair) is not None  # type: ignore[arg-type] # anything may be asked for, and is not there
+        return isinstance(pair, tuple) and len(pair) == 2 and self.number(pair) is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunTable) and (self.blocks == other.blocks or list(self) == list(other))

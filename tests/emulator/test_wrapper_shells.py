@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
@@ -16,7 +18,7 @@ from submitter.errors import UsageError
 from submitter.grid import Axis, grid_rows
 from submitter.numbers import MAX_NUMBER, NumberSet
 from submitter.sweep import NO_ROWS, Run, Runs, RunTable
-from submitter.template import Template
+from submitter.template import ArgStyle, Template
 from submitter.wrapper import wrapper_argv
 
 SHOW = f"""'{sys.executable}' -c 'import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))'"""
@@ -96,9 +98,36 @@ def test_every_run_of_an_array_gets_its_own_values_byte_for_byte(
     shell: Shell, rows: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     """In every kind of quotes, and in the same words as the rendered command has."""
+    check_values(shell, rows, data.draw(st.integers(0, 2 * len(rows) - 1)))
+
+
+def test_what_shells_treat_specially_arrives_unchanged(shell: Shell) -> None:
+    special = [
+        "$HOME",
+        "$(echo x)",
+        "`echo x`",
+        "${X}",
+        "$'x'",
+        "a'b",
+        'a"b',
+        "\\",
+        "\\n",
+        "a\\",
+        "*",
+        "~",
+        "%s%d",
+        "-n",
+        "--",
+    ]
+    special += ["", " ", "\n", "x\n\n", "=", "==a", "é☃", "{a,b}", "#x", "!!", "a\tb", "&", ";", "|", "<", ">", "1.5"]
+    rows = list(pairwise(special))
+    for index in range(len(rows)):
+        check_values(shell, rows, index)
+
+
+def check_values(shell: Shell, rows: list[tuple[str, str]], index: int) -> None:
     template = Template.parse(f'{PRINT} {{a}} p{{a}}s \'{{a}}\' "{{a}}" "$(printf %s {{b}}.)"', ("a", "b"))
     runs = RunTable.product(rows, [3, 0]).runs()
-    index = data.draw(st.integers(0, len(runs) - 1))
     _, (a, b), seed = runs[index]
     expected = [a, f"p{a}s", a, a, f"{b}.", "--seed", str(seed)]
     assert shell.words(wrapped(template, runs), index=index) == expected
@@ -106,9 +135,9 @@ def test_every_run_of_an_array_gets_its_own_values_byte_for_byte(
 
 
 @few(25)
-@given(st.lists(values, min_size=1, max_size=3, unique=True), st.sampled_from(["flag", "equals", "hydra"]))
-def test_added_values_arrive_as_one_argument_each(shell: Shell, items: list[str], style: str) -> None:
-    template = Template.parse(PRINT + "\n", ("a",), arg_style=style)  # type: ignore[arg-type] # one of the three
+@given(st.lists(values, min_size=1, max_size=3, unique=True), st.sampled_from(get_args(ArgStyle)))
+def test_added_values_arrive_as_one_argument_each(shell: Shell, items: list[str], style: ArgStyle) -> None:
+    template = Template.parse(PRINT + "\n", ("a",), arg_style=style)
     runs = RunTable.product([(item,) for item in items], [7]).runs()
     for run in runs:
         expected = {
