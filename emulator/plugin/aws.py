@@ -120,16 +120,16 @@ def error_code(error: Exception) -> str:
 
 def explain(error: Exception, endpoint: str) -> str | None:
     """Return one sentence for an error that is AWS's, the network's or our own; None for one that nobody expected."""
-    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 - see Account._make
+    from botocore import exceptions  # noqa: PLC0415 - see Account._make
 
     if isinstance(error, PluginError):
         return str(error)
-    if isinstance(error, ClientError):
+    if isinstance(error, exceptions.ClientError):
         details = error.response.get("Error", {})
         return f"{error.operation_name}: {details.get('Code', '')}: {details.get('Message', '')}".rstrip(": ")
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
         return f"the emulated account at {endpoint} does not answer; is it up (`python -m emulator status`)?"
-    if isinstance(error, BotoCoreError):
+    if isinstance(error, exceptions.BotoCoreError):
         return " ".join(str(error).split())
     return None
 

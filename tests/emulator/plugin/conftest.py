@@ -1,7 +1,8 @@
 """What the tests of the plugin share: an account, and an engine that speaks the provider protocol over gRPC."""
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,3 +193,152 @@ def engine(configured: Engine) -> Iterator[Engine]:
     yield configured
     for resource in reversed(configured.made.copy()):
         configured.delete(resource)
+
+
+DESCRIPTIONS: dict[str, Callable[[Any, str], Any]] = {
+    "Role": lambda aws, name: aws("iam").get_role(RoleName=name)["Role"],
+    "RolePolicy": lambda aws, key: aws("iam").get_role_policy(RoleName=key.split(":")[0], PolicyName=key.split(":")[1]),
+    "InstanceProfile": lambda aws, name: aws("iam").get_instance_profile(InstanceProfileName=name)["InstanceProfile"],
+    "SecurityGroup": lambda aws, key: aws("ec2").describe_security_groups(GroupIds=[key])["SecurityGroups"][0],
+    "ComputeEnvironment": lambda aws, name: aws("batch").describe_compute_environments(computeEnvironments=[name])[
+        "computeEnvironments"
+    ][0],
+    "JobQueue": lambda aws, arn: aws("batch").describe_job_queues(jobQueues=[arn])["jobQueues"][0],
+    "SchedulingPolicy": lambda aws, arn: aws("batch").describe_scheduling_policies(arns=[arn])["schedulingPolicies"][0],
+    "Secret": lambda aws, arn: aws("secretsmanager").describe_secret(SecretId=arn),
+}
+
+
+def described(type_name: str) -> Callable[[Callable[[Any, str], Any]], Callable[[Any, str], Any]]:
+    """Register how boto3 describes a type that takes more than one call."""
+
+    def register(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        DESCRIPTIONS[type_name] = function
+        return function
+
+    return register
+
+
+@described("Policy")
+def describe_policy(aws: Any, arn: str) -> Any:
+    found = aws("iam").get_policy(PolicyArn=arn)["Policy"]
+    version = aws("iam").get_policy_version(PolicyArn=arn, VersionId=found["DefaultVersionId"])
+    return {**found, **version["PolicyVersion"]}
+
+
+@described("LaunchTemplate")
+def describe_launch_template(aws: Any, key: str) -> Any:
+    found = aws("ec2").describe_launch_templates(LaunchTemplateIds=[key])["LaunchTemplates"][0]
+    latest = aws("ec2").describe_launch_template_versions(LaunchTemplateId=key, Versions=["$Latest"])
+    tags = aws("ec2").describe_tags(Filters=[{"Name": "resource-id", "Values": [key]}])["Tags"]
+    pairs = [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]
+    return {**found, **latest["LaunchTemplateVersions"][0], "Tags": pairs}
+
+
+@described("LogGroup")
+def describe_log_group(aws: Any, name: str) -> Any:
+    found = aws("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"][0]
+    return {**found, **aws("logs").list_tags_for_resource(resourceArn=found["arn"].removesuffix(":*"))}
+
+
+@described("Table")
+def describe_table(aws: Any, name: str) -> Any:
+    dynamodb = aws("dynamodb")
+    found = dynamodb.describe_table(TableName=name)["Table"]
+    tags = dynamodb.list_tags_of_resource(ResourceArn=found["TableArn"])
+    return {
+        **found,
+        **dynamodb.describe_time_to_live(TableName=name),
+        **dynamodb.describe_continuous_backups(TableName=name),
+        **tags,
+    }
+
+
+class World:
+    """What programs refer to, made through the plugin, and how boto3 describes what they make."""
+
+    def __init__(self, engine: Engine, aws: Any) -> None:
+        self.engine = engine
+        self.aws = aws
+        self._kept: list[Resource] = []
+        self._shared: Values = {}
+
+    def make(self, type_name: str, **program: Any) -> Resource:
+        """Make a resource that stays until all tests of the module are done."""
+        made = self.engine.create(type_name, f"other{len(self._kept)}", program)
+        self.engine.made.remove(made)
+        self._kept.append(made)
+        return made
+
+    def shared(self, method: str) -> Any:
+        """Return what a method made first: what a program refers to, and no test changes."""
+        if method not in self._shared:
+            self._shared[method] = getattr(self, method)()
+        return self._shared[method]
+
+    def close(self) -> None:
+        for made in reversed(self._kept):
+            self.engine.delete(made)
+
+    def describe(self, type_name: str, resource_id: str) -> Any:
+        return DESCRIPTIONS[type_name.rpartition(":")[2]](self.aws, resource_id)
+
+    def role(self) -> Resource:
+        allow = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        return self.make("aws:iam/role:Role", assumeRolePolicy=trust, forceDetachPolicies=True)
+
+    def profile(self) -> str:
+        made = self.make("aws:iam/instanceProfile:InstanceProfile", role=self.role().state["name"])
+        return str(made.state["arn"])
+
+    def group(self) -> str:
+        return self.make("aws:ec2/securityGroup:SecurityGroup").id
+
+    def template(self) -> Resource:
+        return self.make("aws:ec2/launchTemplate:LaunchTemplate")
+
+    def vpc(self) -> str:
+        return str(self.aws("ec2").describe_vpcs()["Vpcs"][0]["VpcId"])
+
+    def subnets(self) -> list[str]:
+        return [subnet["SubnetId"] for subnet in self.aws("ec2").describe_subnets()["Subnets"]]
+
+    def scheduling_policy(self) -> str:
+        return self.make("aws:batch/schedulingPolicy:SchedulingPolicy").id
+
+    def environment(self) -> str:
+        made = self.make("aws:batch/computeEnvironment:ComputeEnvironment", **self.environment_program())
+        return str(made.state["arn"])
+
+    def environment_program(self) -> Values:
+        return {
+            "type": "MANAGED",
+            "computeResources": {
+                "type": "SPOT",
+                "allocationStrategy": "SPOT_CAPACITY_OPTIMIZED",
+                "bidPercentage": 60,
+                "ec2Configurations": [{"imageType": "ECS_AL2023"}],
+                "instanceRole": self.shared("profile"),
+                "instanceTypes": ["c5a.large", "c5a.xlarge"],
+                "launchTemplate": {"launchTemplateId": self.shared("template").id, "version": "1"},
+                "maxVcpus": 16,
+                "minVcpus": 0,
+                "securityGroupIds": [self.shared("group")],
+                "subnets": self.subnets()[:2],
+                "tags": {"a": "1"},
+            },
+            "updatePolicy": {"jobExecutionTimeoutMinutes": 60},
+        }
+
+
+@pytest.fixture(scope="module")
+def everything(configured: Engine, aws: Any) -> Iterator[World]:
+    world = World(configured, aws)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def world(everything: World, engine: Engine) -> World:  # noqa: ARG001 - it deletes what the test leaves behind
+    return everything
