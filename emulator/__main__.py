@@ -144,13 +144,13 @@ def up_command(folder: Path, port: int, cores: int | None) -> None:
         project.init()
         project.up()
     except (UnavailableError, subprocess.CalledProcessError) as error:
-        raise click.ClickException(f"{error}\nThe account is still up; `python -m emulator down` ends it.") from None
+        raise click.ClickException(f"{error}\nThe account is still up; `{home.command('down')}` ends it.") from None
     click.echo(
         "\nThe stack is up. Lead this shell to it, and run the example on a Spot queue:\n\n"
-        f'    eval "$({shlex.quote(sys.executable)} -m emulator env)"\n'
+        f'    eval "$({home.command("env")})"\n'
         "    submitter queues\n"
         "    submitter run --queue c5a-large-spot\n\n"
-        f"`{shlex.quote(sys.executable)} -m emulator down` takes it down."
+        f"`{home.command('down')}` takes it down."
     )
 
 

@@ -6,6 +6,7 @@ be a state full of resources that do not exist.
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -78,6 +79,11 @@ class Home:
         self._state = self.folder / "state.json"
         self._cli = self.folder / "cli"
 
+    def command(self, name: str) -> str:
+        """Return the shell command that does something with this account, for messages."""
+        words = [sys.executable, "-m", "emulator", name]
+        return shlex.join(words if self.folder == DEFAULT_FOLDER else [*words, "--home", str(self.folder)])
+
     def begin(self) -> None:
         """Make the folder ready for a new account; what an account before it left is gone."""
         self.wipe()
@@ -117,7 +123,7 @@ class Home:
         """
         recorded = self.recorded()
         if recorded is None or not recorded.alive:
-            raise NotUpError(f"No account is up in {self.folder}. Start one with `python -m emulator start`.")
+            raise NotUpError(f"No account is up in {self.folder}. Start one with `{self.command('start')}`.")
         return recorded
 
     def remember_cli(self, folder: Path) -> None:
@@ -134,11 +140,7 @@ class Home:
         programs = [self._cli.read_text()] if self._cli.exists() else []
         programs.append(str(Path(sys.executable).parent))
         path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry not in programs]
-        no_proxy = [
-            entry
-            for entry in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")
-            if entry not in ("", "127.0.0.1")
-        ]
+        direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
         return {
             "AWS_ENDPOINT_URL": running.url,
             "AWS_REGION": running.region,
@@ -148,7 +150,7 @@ class Home:
             # A person's own files could name another endpoint or a profile.
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "NO_PROXY": ",".join([*no_proxy, "127.0.0.1"]),
+            "NO_PROXY": f"{direct},127.0.0.1" if direct else "127.0.0.1",
             "PULUMI_BACKEND_URL": self.backend.as_uri(),
             "PULUMI_HOME": str(self.pulumi_home),
             "PULUMI_CONFIG_PASSPHRASE": STACK,

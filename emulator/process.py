@@ -37,7 +37,7 @@ def start(home: Home, *, port: int, cores: int | None) -> tuple[Running, str | N
     recorded = home.recorded()
     if recorded and recorded.alive:
         raise StartError(
-            f"An account is up in {home.folder} already, at {recorded.url}. Stop it with `python -m emulator stop`."
+            f"An account is up in {home.folder} already, at {recorded.url}. Stop it with `{home.command('stop')}`."
         )
     home.folder.mkdir(parents=True, exist_ok=True)
     home.rotate_log()

@@ -38,8 +38,12 @@ _EC2_ONLY = ("eksConfiguration", "unmanagedvCpus", "context", "ecsSettings")
 _RESOURCES_UNSUPPORTED = ("managedInstancesProvider", "scalingPolicy", "capacityTags")
 
 
-def check_create(account: "Account", request: Mapping[str, Any]) -> None:
-    """Refuse a request to create an environment, with AWS's reason."""
+def accepted_resources(account: "Account", request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the compute resources of a request to create an environment, with what Batch adds to them.
+
+    Raises:
+        ApiError: Batch refuses the request.
+    """
     check_supported(request, _EC2_ONLY)
     if request["type"] != "MANAGED":
         check_supported({request["type"]: None}, ("UNMANAGED",))
@@ -56,7 +60,10 @@ def check_create(account: "Account", request: Mapping[str, Any]) -> None:
     for member in ("instanceTypes", "subnets"):
         if not resources.get(member):
             raise refused(f"{member} must be provided for an EC2 compute environment.")
-    check_resources(account, resources)
+    image = _default_image(account, resources["instanceTypes"])
+    accepted = {"desiredvCpus": resources["minvCpus"], "ec2Configuration": [{"imageType": image}], **resources}
+    check_resources(account, accepted)
+    return accepted
 
 
 def check_resources(account: "Account", resources: Mapping[str, Any]) -> None:
@@ -125,15 +132,17 @@ def _check_images(resources: Mapping[str, Any]) -> None:
                 raise refused(f"{kind} does not support the instance type {name}")
 
 
-def default_images(account: "Account", instance_types: list[str]) -> list[dict[str, str]]:
-    """Return the `ec2Configuration` that Batch gives an environment without one."""
+def _default_image(account: "Account", instance_types: list[str]) -> str:
+    """Name the image type that Batch gives an environment without `ec2Configuration`."""
     found = [account.instance_type(name) for name in instance_types]
-    gpus = any(kind is not None and kind.gpus for kind in found)
-    return [{"imageType": "ECS_AL2023_NVIDIA" if gpus else "ECS_AL2023"}]
+    return "ECS_AL2023_NVIDIA" if any(kind is not None and kind.gpus for kind in found) else "ECS_AL2023"
 
 
 def merged(resources: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the resources as an update would leave them: what it does not name stays."""
+    """Return the resources as an update would leave them: what it does not name stays.
+
+    Batch keeps the desired vCPUs within new limits by itself.
+    """
     result = {**resources, **{name: value for name, value in update.items() if name != "updateToLatestImageVersion"}}
     template = update.get("launchTemplate")
     if template is not None and "" in (template.get("launchTemplateId"), template.get("launchTemplateName")):
@@ -141,6 +150,8 @@ def merged(resources: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str,
     for name in _REMOVABLE & update.keys():
         if update[name] == "":
             del result[name]
+    if "desiredvCpus" not in update:
+        result["desiredvCpus"] = max(result["minvCpus"], min(result["desiredvCpus"], result["maxvCpus"]))
     return result
 
 

@@ -37,8 +37,7 @@ class Environments:
             raise plainly_refused("Object already exists")
         if len(self._all) >= _QUOTA:
             raise refused(f"Account has reached the limit of {_QUOTA} compute environments")
-        rules.check_create(self._account, request)
-        given = request["computeResources"]
+        resources = rules.accepted_resources(self._account, request)
         role = request.get("serviceRole")
         identity = str(uuid.uuid4())
         environment = ComputeEnvironment(
@@ -50,11 +49,7 @@ class Environments:
             status="CREATING",
             status_reason="",
             service_role=self._role_arn(role) if role else self._account.ensure_batch_service_linked_role(),
-            compute_resources={
-                "desiredvCpus": given["minvCpus"],
-                "ec2Configuration": rules.default_images(self._account, given["instanceTypes"]),
-                **given,
-            },
+            compute_resources=resources,
             update_policy=None,
             ecs_cluster_arn=self._account.arn("ecs", f"cluster/{name}_Batch_{identity}"),
             tags=dict(request.get("tags", {})),
@@ -87,9 +82,8 @@ class Environments:
         environment.state = request.get("state", environment.state)
         environment.service_role = request.get("serviceRole", environment.service_role)
         environment.update_policy = request.get("updatePolicy", environment.update_policy)
-        resources = rules.merged(environment.compute_resources, request.get("computeResources", {}))
-        resources["desiredvCpus"] = max(resources["minvCpus"], min(resources["desiredvCpus"], resources["maxvCpus"]))
-        environment.compute_resources = resources
+        update = request.get("computeResources", {})
+        environment.compute_resources = rules.merged(environment.compute_resources, update)
         environment.status, environment.status_reason = "UPDATING", ""
         self._scheduler.changed()
         self._transitions.later(self._settle, environment)

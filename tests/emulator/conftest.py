@@ -101,8 +101,9 @@ def environment(aws: Aws, resources: dict[str, Any], wait_until: Callable[..., A
 
     def make(name: str = "environment", **changes: Any) -> dict[str, Any]:
         batch = aws("batch")
+        own_role = {"serviceRole": changes.pop("serviceRole")} if "serviceRole" in changes else {}
         batch.create_compute_environment(
-            computeEnvironmentName=name, type="MANAGED", computeResources={**resources, **changes}
+            computeEnvironmentName=name, type="MANAGED", computeResources={**resources, **changes}, **own_role
         )
         described: dict[str, Any] = wait_until(
             lambda: [
