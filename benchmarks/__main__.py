@@ -1,0 +1,76 @@
+"""How much `submitter` takes over the least that the same work can take: `python -m benchmarks`.
+
+Whole processes against an account on this machine, as ratios of medians within one run, because absolute times mean
+little between machines. Every repetition is the first of its sweep and image: it registers a definition, as the floor
+does, and writes the ledger, which the floor does not have.
+"""
+
+import argparse
+import os
+import platform
+import sys
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.account import QUEUE, make_stack
+from benchmarks.measure import HEADER, compare
+from emulator.server import EmulatorServer
+
+HERE = Path(__file__).parent
+SUBMITTER = str(Path(sys.executable).parent / "submitter")
+
+
+def main() -> None:
+    """Measure, and print a Markdown table with the machine that it was measured on."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=9, help="timed runs of each command (default: %(default)s)")
+    repetitions = parser.parse_args().repetitions
+    if repetitions < 1:
+        parser.exit(2, "--repetitions must be at least 1.\n")
+    print(machine(), HEADER, sep="\n\n", flush=True)
+    with TemporaryDirectory() as folder, EmulatorServer() as server:
+        outputs = Path(folder) / "outputs.json"
+        make_stack(server, outputs)
+        settings = {"repetitions": repetitions, "environment": environment(server), "record": server.control.record}
+        for seeds in (1, 1000):
+            title = f"`submitter run`, {seeds:,} seed{'s' if seeds > 1 else ''}"
+            ours, floor = partial(submitter_run, outputs, seeds), partial(floor_run, outputs, seeds)
+            print(compare(title, ours, floor, **settings).row(), flush=True)
+        help_floor = [sys.executable, str(HERE / "floor_help.py"), "--help"]
+        print(compare("`submitter --help`", lambda _: [SUBMITTER, "--help"], lambda _: help_floor, **settings).row())
+
+
+def submitter_run(outputs: Path, seeds: int, number: int) -> list[str]:
+    """Make the command line that submits a sweep for the first time."""
+    new = ["--name", f"s{seeds}-{number}", "--image", f"trainer:{seeds}-{number}", "--command", "true"]
+    return [SUBMITTER, "--outputs", str(outputs), "run", "--queue", QUEUE, "--num-seed", str(seeds), *new]
+
+
+def floor_run(outputs: Path, seeds: int, number: int) -> list[str]:
+    """Make the command line that submits as many jobs in plain boto3."""
+    return [sys.executable, str(HERE / "floor.py"), str(outputs), QUEUE, f"floor:{seeds}-{number}", str(seeds)]
+
+
+def environment(server: EmulatorServer) -> dict[str, str]:
+    """Return this process's environment, led to the account."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SUBMITTER_"))}
+    keys = {"AWS_ACCESS_KEY_ID": "emulator", "AWS_SECRET_ACCESS_KEY": "emulator"}
+    files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    return {**kept, **keys, **files, "AWS_ENDPOINT_URL": server.url, "AWS_DEFAULT_REGION": server.region}
+
+
+def machine() -> str:
+    """Say what this machine is, in one line."""
+    cpu = next(
+        (line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.machine(),
+    )
+    load = os.getloadavg()[0]
+    python = f"Python {platform.python_version()}, boto3 {version('boto3')}, click {version('click')}"
+    return f"{cpu}, {os.cpu_count()} cores, load {load:.1f} at the start; {python}"
+
+
+if __name__ == "__main__":
+    main()

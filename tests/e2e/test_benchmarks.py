@@ -1,0 +1,34 @@
+"""The benchmarks run, and what they count is what the submitter promises."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measure import seconds
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def test_a_first_run_of_1_or_1000_seeds_makes_at_most_4_batch_calls() -> None:
+    command = [sys.executable, "-m", "benchmarks", "--repetitions", "1"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=CHECKOUT)
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| `")]
+    assert [row.split(" | ")[0] for row in rows] == [
+        "| `submitter run`, 1 seed",
+        "| `submitter run`, 1,000 seeds",
+        "| `submitter --help`",
+    ]
+    batch_calls = [re.search(r"batch (\d+)", row) for row in rows]
+    assert [found is not None and 1 <= int(found[1]) <= 4 for found in batch_calls] == [True, True, False]
+    assert rows[2].endswith("| none |")
+
+
+def test_a_command_that_fails_is_not_measured(capfd: pytest.CaptureFixture[str]) -> None:
+    """A refusal is quicker than the work: timed, it would look like a success."""
+    with pytest.raises(subprocess.CalledProcessError):
+        seconds([sys.executable, "-c", "import sys; sys.exit('refused')"], {})
+    sys.stderr.flush()
+    assert "refused" in capfd.readouterr().err
