@@ -1,0 +1,68 @@
+"""The options of `run`, in groups: what runs, what it is called, and what each run gets."""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, Final
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _group(*options: Decorator) -> Decorator:
+    """Return the options as one decorator; help shows them in this order."""
+    return lambda function: reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+what: Final = _group(
+    click.option(
+        "--image",
+        "--docker-tag",
+        "image",
+        metavar="IMAGE",
+        help="The container image.  [default: the stack's repository, else vwxyzjn/cleanrl:latest]",
+    ),
+    click.option(
+        "--command",
+        default="uv run python cleanrl/ppo.py",
+        show_default=True,
+        help="What each run executes, for the container's shell. {seed} and {axis} are places for values; what has no "
+        "place is added at the end.",
+    ),
+    click.option("--num-seed", type=int, metavar="N", help="How many seeds.  [default: 1]"),
+    click.option("--start-seed", type=int, metavar="SEED", help="The first of them.  [default: 1]"),
+    click.option("--seeds", metavar="RANGES", help="The seeds, such as 1-3,7."),
+    click.option(
+        "--grid",
+        multiple=True,
+        metavar="AXIS=VALUES",
+        help="A parameter and its values, such as env-id=CartPole-v1,Acrobot-v1; several make every combination.",
+    ),
+    click.option(
+        "--arg-style",
+        type=click.Choice(["flag", "equals", "hydra"]),
+        default="flag",
+        show_default=True,
+        help="How values are added: --axis VALUE, --axis=VALUE or axis=VALUE.",
+    ),
+    click.option("--seed-flag", default="--seed", show_default=True, metavar="FLAG", help="The command's seed option."),
+)
+"""Which runs there are."""
+
+identity: Final = _group(
+    click.option("--name", help="The sweep's name.  [default: the script's and a hash of command and image]"),
+    click.option("--owner", metavar="OWNER", help="Whose sweep it is.  [default: the AWS caller's name]"),
+)
+"""Which sweep the runs belong to."""
+
+each_run: Final = _group(
+    click.option("--num-vcpu", type=int, default=1, show_default=True, metavar="N", help="vCPUs of a run."),
+    click.option("--num-memory", type=int, metavar="MIB", help="Memory of a run.  [default: its share of an instance]"),
+    click.option("--num-gpu", type=int, metavar="N", help="GPUs of a run.  [default: 1 where the instances have any]"),
+    click.option(
+        "--num-hours", type=float, default=16, show_default=True, metavar="HOURS", help="Time limit of an attempt."
+    ),
+    click.option("--attempts", type=int, metavar="N", help="Starts of a run at most.  [default: 6 on Spot, else 2]"),
+    click.option("--retry-on-error", is_flag=True, help="Start a run again whose program failed, not only a lost one."),
+)
+"""What each run gets, and how often it is started."""
