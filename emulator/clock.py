@@ -9,7 +9,7 @@ from email.utils import formatdate
 class Clock:
     """Everything in the emulator that reads the time or waits uses this, so that a test can skip ahead.
 
-    `now`, `offset` and `http_date` may be used from any thread; `advance` and `sleep` on the event loop only.
+    `advance`, `sleep` and `sleep_until` are for the event loop only, the rest for any thread.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,10 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait until the clock has gone on by `seconds`, in real time or by advances."""
-        until = self.now() + seconds
+        await self.sleep_until(self.now() + seconds)
+
+    async def sleep_until(self, until: float) -> None:
+        """Wait until the clock shows a time, in epoch seconds."""
         while (left := until - self.now()) > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._moved.wait(), left)

@@ -1,6 +1,8 @@
 """Misbehaviour on request: one WSGI middleware that throttles, fails, delays or withholds replies by rule."""
 
 import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -111,7 +113,8 @@ class Faults:
             self._record.add(call, status)
             return error_reply(call.service, code, message, status, start_response)
         if rule and rule.kind == "late":
-            threading.Thread(target=self._act_late, args=(environ, rule.seconds), daemon=True).start()
+            until = self._clock.now() + rule.seconds
+            threading.Thread(target=self._act_late, args=(environ, until), daemon=True).start()
             raise ReplyWithheldError
         if rule and rule.kind == "delay":
             self._loop.run(self._clock.sleep(rule.seconds))
@@ -128,6 +131,7 @@ class Faults:
         self._record.add(environ["emulator.call"], int(status.split()[0]))
         return status, list(headers.items()), b"".join(parts)
 
-    def _act_late(self, environ: "WSGIEnvironment", seconds: float) -> None:
-        self._loop.run(self._clock.sleep(seconds))
-        self._act(environ)
+    def _act_late(self, environ: "WSGIEnvironment", until: float) -> None:
+        with suppress(CancelledError):  # the account is stopped before the time has come
+            self._loop.run(self._clock.sleep_until(until))
+            self._act(environ)

@@ -53,6 +53,7 @@ def start(home: Home, *, port: int, cores: int | None) -> tuple[Running, str | N
             stderr=log,
             pass_fds=[writing],
             start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name not in home.misleading()},
         )
     os.close(writing)
     with os.fdopen(reading) as ready:

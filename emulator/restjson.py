@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-import botocore.session
 from botocore import xform_name
-from botocore.model import ListShape, MapShape, Shape, StructureShape
+from botocore.loaders import Loader
+from botocore.model import ListShape, MapShape, ServiceModel, Shape, StructureShape
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -51,7 +51,8 @@ class RestJson:
         call: Callable[..., Mapping[str, Any]],
         payload_limits: Mapping[str, int],
     ) -> None:
-        self._model = botocore.session.get_session().get_service_model(service_name)
+        # Not by a session: that would read the person's AWS configuration.
+        self._model = ServiceModel(Loader().load_service_model(service_name, "service-2"), service_name)
         self._handlers = tuple(handlers)
         self._call = call
         self._payload_limits = payload_limits

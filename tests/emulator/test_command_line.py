@@ -1,0 +1,133 @@
+"""`python -m emulator`: one detached process per folder, stopped exactly, found again after a crash."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.home import CHECKOUT, Home
+
+Emulator = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "it's an account")
+
+
+@pytest.fixture
+def emulator(home: Home) -> Iterator[Emulator]:
+    """Run `python -m emulator COMMAND --home HOME`; whatever is up at the end is stopped."""
+
+    def run(command: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "emulator", command, "--home", str(home.folder), *more],
+            cwd=CHECKOUT,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    yield run
+    run("stop")
+
+
+def health(home: Home) -> Any:
+    connection = http.client.HTTPConnection(home.running().url.removeprefix("http://"))
+    connection.request("GET", "/_emulator/health")
+    read = json.load(connection.getresponse())
+    connection.close()
+    return read
+
+
+def test_an_account_is_started_once_used_and_stopped_without_a_trace(home: Home, emulator: Emulator) -> None:
+    assert emulator("status").returncode == 3
+    assert emulator("env").returncode == 3
+    started = emulator("start")
+    assert (started.returncode, started.stderr) == (0, "")
+    running = home.running()
+    assert started.stdout == f"account 123456789012 is up at {running.url}\n"
+    assert health(home)["pid"] == running.pid
+    assert os.getsid(running.pid) == running.pid
+
+    again = emulator("start")
+    assert again.returncode == 1
+    assert "is up in" in again.stderr
+    assert "Traceback" not in again.stderr
+    assert emulator("status").returncode == 0
+
+    printed = emulator("env").stdout
+    shell = f'{printed}\necho "$PULUMI_BACKEND_URL" "$AWS_ENDPOINT_URL" "${{AWS_PROFILE-none}}"'
+    environment = {**os.environ, "AWS_PROFILE": "mine"}
+    # The person's shell has a profile; `env` was asked without one, so it has nothing to unset.
+    assert "AWS_PROFILE" not in printed
+    seen = subprocess.run(["sh", "-c", shell], check=True, capture_output=True, text=True, env=environment).stdout
+    assert seen == f"{home.backend.as_uri()} {running.url} mine\n"
+
+    assert emulator("stop").returncode == 0
+    assert not running.alive
+    assert emulator("stop").returncode == 3
+    assert sorted(entry.name for entry in home.folder.iterdir()) == ["emulator.log", "lock"]
+
+
+def test_a_profile_of_the_person_s_own_does_not_matter_and_is_unset(
+    home: Home, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    emulator("start")
+    shell = f'{emulator("env").stdout}\necho "${{AWS_PROFILE-none}}"'
+    assert home.running().alive
+    assert subprocess.run(["sh", "-c", shell], check=True, capture_output=True, text=True).stdout == "none\n"
+
+
+def test_after_a_crash_the_next_start_says_so_and_begins_anew(home: Home, emulator: Emulator) -> None:
+    emulator("start")
+    (home.backend / "ghost").write_text("a stack of the old account")
+    crashed = home.running()
+    process = os.pidfd_open(crashed.pid)
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    os.close(process)
+    while crashed.alive:
+        pass
+    status = emulator("status")
+    assert status.returncode == 1
+    assert "has ended by itself" in status.stderr
+    started = emulator("start")
+    assert started.returncode == 0
+    assert "had ended without being stopped" in started.stderr
+    assert str(home.previous_log) in started.stderr
+    assert crashed.url in home.previous_log.read_text()
+    assert not (home.backend / "ghost").exists()
+
+
+def test_stop_never_touches_a_process_that_has_the_id_of_an_old_account(home: Home, emulator: Emulator) -> None:
+    emulator("start")
+    real = home.running()
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        state = home.folder / "state.json"
+        recorded = state.read_text()
+        state.write_text(json.dumps({**json.loads(recorded), "pid": stranger.pid}))
+        assert emulator("stop").returncode == 3
+        assert stranger.poll() is None
+        stranger.kill()
+    home.record(real)
+
+
+def test_a_port_that_is_taken_is_one_sentence_with_the_log(home: Home, emulator: Emulator) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        failed = emulator("start", "--port", str(taken.getsockname()[1]))
+    assert failed.returncode == 1
+    assert "Address already in use" in failed.stderr
+    assert str(home.log) in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert "Traceback" in home.log.read_text()
+    assert emulator("status").returncode == 3
