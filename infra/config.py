@@ -41,6 +41,16 @@ MAX_ROOT_VOLUME_GIB: Final = 16384
 _RETENTION_DAYS: Final = (0, 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557)
 _RETENTION_YEARS: Final = (2922, 3288, 3653)
 
+# What a queue may cancel a waiting job for (AWS Batch User Guide, "Job queue blocking"; API reference,
+# JobStateTimeLimitAction); the limits are in seconds.
+TIME_LIMIT_REASONS: Final = (
+    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+    "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+    "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+)
+MIN_TIME_LIMIT_SECONDS: Final = 600
+MAX_TIME_LIMIT_SECONDS: Final = 86400
+
 # Families that the Amazon Linux 2023 images of AWS Batch do not run on, and what to take instead
 # (AWS Batch User Guide, Compute resource AMIs; Amazon ECS Developer Guide, ECS-optimized AMIs).
 _NOT_ON_AL2023: Final[Mapping[str, str]] = MappingProxyType(
@@ -56,6 +66,8 @@ _NOT_ON_AL2023: Final[Mapping[str, str]] = MappingProxyType(
 _INSTANCE_TYPE: Final = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 _QUEUE_PREFIX: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?")
 _AMI_ID: Final = re.compile(r"ami-[0-9a-f]{8,17}")
+_SUBNET_ID: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
+_SECURITY_GROUP_ID: Final = re.compile(r"sg-[0-9a-f]{8,17}")
 _POLICY_ARN: Final = re.compile(r"arn:aws[a-z-]*:iam::(?:aws|\d{12}):policy/\S+")
 _MAX_USER_TAGS: Final = 50 - len(OWN_TAGS)
 
@@ -71,11 +83,20 @@ class StackConfig:
         on_demand_allocation_strategy: How Batch picks On-Demand instances.
         spot_allocation_strategy: How Batch picks Spot instances.
         dedicated_service_role: Whether Batch acts through a role of this stack, not through its service-linked role.
+        fair_share: Whether the queues share their instances between users, instead of first in, first out.
+        time_limit_seconds: For which reasons a queue cancels a job that waits at its head, and after how many seconds.
+        allow_interruption: Whether an update may end runs that are unfinished.
         queue_prefix: What all queue names begin with, or an empty string.
+        subnet_ids: The user's own subnets, or none for those of the default VPC.
+        security_group_ids: The user's own security groups, or none for one of the stack's.
         ami_id: The user's own machine image, or None for AWS's current one.
         root_volume_gib: Size of an instance's root volume in GiB.
+        ssm_access: Whether instances take sessions from AWS Systems Manager.
         log_retention_days: How long the jobs' logs are kept, in days; 0 is for ever.
         job_policy_arns: Managed policies of the role that jobs run with.
+        artifacts_bucket: Whether there is a bucket for what jobs write.
+        artifacts_force_destroy: Whether that bucket, and what is in it, goes with the stack.
+        image_repository: Whether there is a repository for images.
         tags: The user's tags.
 
     Raises:
@@ -88,11 +109,20 @@ class StackConfig:
     on_demand_allocation_strategy: str
     spot_allocation_strategy: str
     dedicated_service_role: bool
+    fair_share: bool
+    time_limit_seconds: Mapping[str, int]
+    allow_interruption: bool
     queue_prefix: str
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
     ami_id: str | None
     root_volume_gib: int
+    ssm_access: bool
     log_retention_days: int
     job_policy_arns: tuple[str, ...]
+    artifacts_bucket: bool
+    artifacts_force_destroy: bool
+    image_repository: bool
     tags: Mapping[str, str]
 
     @classmethod
@@ -111,11 +141,20 @@ class StackConfig:
             on_demand_allocation_strategy=config.require("onDemandAllocationStrategy"),
             spot_allocation_strategy=config.require("spotAllocationStrategy"),
             dedicated_service_role=service_role == "dedicated",
+            fair_share=config.require_bool("fairShare"),
+            time_limit_seconds=MappingProxyType(dict(config.require_object("jobStateTimeLimitActions"))),
+            allow_interruption=config.require_bool("allowInterruption"),
             queue_prefix=config.require("queuePrefix"),
+            subnet_ids=tuple(config.require_object("subnetIds")),
+            security_group_ids=tuple(config.require_object("securityGroupIds")),
             ami_id=config.require("amiId") or None,
             root_volume_gib=config.require_int("rootVolumeGib"),
+            ssm_access=config.require_bool("ssmAccess"),
             log_retention_days=config.require_int("logRetentionDays"),
             job_policy_arns=tuple(config.require_object("jobPolicyArns")),
+            artifacts_bucket=config.require_bool("artifactsBucket"),
+            artifacts_force_destroy=config.require_bool("artifactsForceDestroy"),
+            image_repository=config.require_bool("imageRepository"),
             tags=MappingProxyType(dict(config.require_object("tags"))),
         )
 
@@ -128,13 +167,16 @@ class StackConfig:
         _one_of("spotAllocationStrategy", self.spot_allocation_strategy, SPOT_STRATEGIES)
         _in_range("rootVolumeGib", self.root_volume_gib, MIN_ROOT_VOLUME_GIB, MAX_ROOT_VOLUME_GIB, "GiB")
         _one_of("logRetentionDays", self.log_retention_days, _RETENTION_DAYS + _RETENTION_YEARS)
-        if self.ami_id is not None and not _AMI_ID.fullmatch(self.ami_id):
-            raise _refusal("amiId", f"{self.ami_id!r} is not an image id", "write it as ami-0123456789abcdef0")
-        _no_repeats("jobPolicyArns", self.job_policy_arns)
-        for arn in self.job_policy_arns:
-            if not _POLICY_ARN.fullmatch(arn):
-                remedy = "write it as arn:aws:iam::123456789012:policy/name"
-                raise _refusal("jobPolicyArns", f"{arn!r} is not the ARN of a managed policy", remedy)
+        _all_match("amiId", (self.ami_id,) if self.ami_id else (), _AMI_ID, "an image id", "ami-0123456789abcdef0")
+        _all_match("subnetIds", self.subnet_ids, _SUBNET_ID, "a subnet id", "subnet-0123456789abcdef0")
+        groups = self.security_group_ids
+        _all_match("securityGroupIds", groups, _SECURITY_GROUP_ID, "a security group id", "sg-0123456789abcdef0")
+        example = "arn:aws:iam::123456789012:policy/name"
+        _all_match("jobPolicyArns", self.job_policy_arns, _POLICY_ARN, "the ARN of a managed policy", example)
+        self._check_time_limits()
+        if self.artifacts_force_destroy and not self.artifacts_bucket:
+            problem = "there is no bucket to destroy"
+            raise _refusal("artifactsForceDestroy", problem, "set artifactsBucket to true, or this to false")
         _check_tags(self.tags)
 
     def _check_instance_types(self) -> None:
@@ -173,6 +215,14 @@ class StackConfig:
             problem = f"the queue name {longest} has {len(longest)} characters, AWS Batch allows {QUEUE_NAME_LIMIT}"
             raise _refusal("queuePrefix", problem, "shorten the prefix")
 
+    def _check_time_limits(self) -> None:
+        key = "jobStateTimeLimitActions"
+        for reason, seconds in self.time_limit_seconds.items():
+            _one_of(key, reason, TIME_LIMIT_REASONS)
+            if not isinstance(seconds, int):
+                raise _refusal(key, f"{seconds!r} is not a number of seconds", f"write it as {reason}: 600")
+            _in_range(key, seconds, MIN_TIME_LIMIT_SECONDS, MAX_TIME_LIMIT_SECONDS, "seconds")
+
 
 def _check_tags(tags: Mapping[str, Any]) -> None:
     """Check tags against the rules of AWS (Tag naming limits and requirements) and against the stack's own."""
@@ -196,6 +246,13 @@ def _in_range(key: str, value: int, low: int, high: int, unit: str) -> None:
 def _one_of(key: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
         raise _refusal(key, f"{value!r} is not a choice", f"choose one of {', '.join(map(str, choices))}")
+
+
+def _all_match(key: str, values: tuple[str, ...], pattern: re.Pattern[str], kind: str, example: str) -> None:
+    _no_repeats(key, values)
+    for value in values:
+        if not pattern.fullmatch(str(value)):
+            raise _refusal(key, f"{value!r} is not {kind}", f"write it as {example}")
 
 
 def _no_repeats(key: str, values: tuple[str, ...]) -> None:

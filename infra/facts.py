@@ -4,7 +4,6 @@ Every call here reads. They are synchronous because their answers decide what th
 shows all of it, and what cannot work is refused while nothing has been made.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +12,7 @@ import pulumi_aws as aws
 from pulumi_aws import ec2
 
 from infra.config import StackConfig
+from infra.vpc import Vpc, find_vpc
 
 _NVIDIA: Final = "NVIDIA"
 
@@ -62,25 +62,12 @@ class InstanceType:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DefaultVpc:
-    """The region's default VPC, as far as the stack uses it.
-
-    Attributes:
-        vpc_id: Its id.
-        subnets: For each instance type, the default subnets in zones that offer it.
-    """
-
-    vpc_id: str
-    subnets: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that is known before the first resource."""
 
     account: Account
     instance_types: tuple[InstanceType, ...]
-    vpc: DefaultVpc
+    vpc: Vpc
 
 
 def look_up(config: StackConfig) -> Facts:
@@ -97,7 +84,7 @@ def look_up(config: StackConfig) -> Facts:
     zones = _zones(config.instance_types, account.region)
     types = tuple(_instance_type(name) for name in config.instance_types)
     _check_types(config, types)
-    return Facts(account=account, instance_types=types, vpc=_default_vpc(zones, account.region))
+    return Facts(account=account, instance_types=types, vpc=find_vpc(config, zones, account.region))
 
 
 def _zones(names: tuple[str, ...], region: str) -> dict[str, tuple[str, ...]]:
@@ -143,38 +130,3 @@ def _check_types(config: StackConfig, types: tuple[InstanceType, ...]) -> None:
             f"Configuration amiId: one image cannot serve both {' and '.join(architectures)}; "
             "put the types of each architecture into a stack of their own."
         )
-
-
-def _default_vpc(zones: Mapping[str, tuple[str, ...]], region: str) -> DefaultVpc:
-    """Find the default VPC and, with one call for each set of zones, the default subnets in them."""
-    # The list first: asking for the default VPC where there is none is an error of the provider's, not an answer.
-    vpcs = ec2.get_vpcs(filters=[ec2.GetVpcsFilterArgs(name="is-default", values=["true"])]).ids
-    if not vpcs:
-        raise pulumi.RunError(
-            f"{region} has no default VPC in this account; make one with "
-            f"`aws ec2 create-default-vpc --region {region}`, or choose another region."
-        )
-    found = {each: _default_subnets(vpcs[0], each) for each in set(zones.values())}
-    for name, offered in zones.items():
-        if found[offered]:
-            continue
-        if not _default_subnets(vpcs[0]):
-            raise pulumi.RunError(
-                f"The default VPC {vpcs[0]} of {region} has no default subnet; make one with "
-                f"`aws ec2 create-default-subnet --availability-zone {offered[0]} --region {region}`."
-            )
-        raise pulumi.RunError(
-            f"Configuration instanceTypes: {name} is offered in {', '.join(offered)} only, where the default VPC "
-            f"{vpcs[0]} of {region} has no default subnet; make one there with `aws ec2 create-default-subnet "
-            f"--availability-zone {offered[0]} --region {region}`, or choose another type."
-        )
-    return DefaultVpc(vpc_id=vpcs[0], subnets={name: found[offered] for name, offered in zones.items()})
-
-
-def _default_subnets(vpc_id: str, zones: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the ids of the VPC's default subnets, sorted, in these zones or in all."""
-    wanted = {"vpc-id": [vpc_id], "default-for-az": ["true"]}
-    if zones:
-        wanted["availability-zone"] = list(zones)
-    filters = [ec2.GetSubnetsFilterArgs(name=name, values=values) for name, values in wanted.items()]
-    return tuple(sorted(ec2.get_subnets(filters=filters).ids))

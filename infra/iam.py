@@ -23,6 +23,7 @@ class BatchRolesArgs:
         log_group_arn: The jobs' log group.
         ledger_arn: The table that records submissions.
         secret_arn: The secret that jobs may read.
+        bucket_arn: The bucket that jobs may write to, if there is one.
         tags: Tags of every role and policy.
     """
 
@@ -32,6 +33,7 @@ class BatchRolesArgs:
     log_group_arn: pulumi.Input[str]
     ledger_arn: pulumi.Input[str]
     secret_arn: pulumi.Input[str]
+    bucket_arn: pulumi.Input[str] | None
     tags: Mapping[str, str]
 
 
@@ -67,6 +69,9 @@ class BatchRoles(pulumi.ComponentResource):
             "instance", policies.instance_trust(), "service-role/AmazonEC2ContainerServiceforEC2Role"
         )
         host_permissions: list[pulumi.Resource] = [instance_role, attachment]
+        if config.ssm_access:
+            policy_arn = account.managed_policy("AmazonSSMManagedInstanceCore")
+            host_permissions.append(self._attach(f"{name}-instance-ssm", instance_role, policy_arn))
         self.instance_profile_arn = iam.InstanceProfile(
             f"{name}-instance", role=instance_role.name, tags=args.tags, opts=pulumi.ResourceOptions(parent=self)
         ).arn
@@ -115,6 +120,15 @@ class BatchRoles(pulumi.ComponentResource):
         for policy_arn in self._args.config.job_policy_arns:
             # By ARN, not by position: dropping one must not replace the others.
             self._attach(f"{self._name}-job-{slug(policy_arn.partition(':policy/')[2], 60)}", role, policy_arn)
+        if self._args.bucket_arn is not None:
+            iam.RolePolicy(
+                f"{self._name}-job-artifacts",
+                role=role.name,
+                policy=pulumi.Output.from_input(self._args.bucket_arn).apply(
+                    lambda arn: policies.to_json(policies.artifacts_policy(arn))
+                ),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
         return role.arn
 
     def _execution_role(self) -> pulumi.Output[str]:

@@ -16,6 +16,7 @@ PREFIX_LIMIT: Final = 40
 """Most characters of a prefix: a role's name has 64, of which a suffix such as `-spot-fleet` and Pulumi's own 8 go."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_STORAGE_NAMES: Final = re.compile(r"[^a-z0-9]+")
 
 
 class NameCollisionError(Exception):
@@ -37,6 +38,15 @@ def slug(text: str, limit: int = QUEUE_NAME_LIMIT) -> str:
 def resource_prefix(project: str, stack: str) -> str:
     """Return what the names of a stack's resources begin with: IAM is global, so the stack must be in it."""
     return slug(f"{project}-{stack}", PREFIX_LIMIT)
+
+
+def storage_name(text: str) -> str:
+    """Return `text` in the characters that both S3 buckets and ECR repositories take in names.
+
+    What is lost does not matter: Pulumi's random suffix keeps names apart. Sources: Amazon S3 User Guide, "Bucket
+    naming rules"; Amazon ECR API reference, CreateRepository.
+    """
+    return _NOT_IN_STORAGE_NAMES.sub("-", text.lower()).strip("-")
 
 
 def queue_name(instance_type: str, *, spot: bool, prefix: str = "") -> str:

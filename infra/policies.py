@@ -86,6 +86,29 @@ def execution_policy(account: Account, *, log_group_arn: str, secret_arn: str) -
     )
 
 
+def artifacts_policy(bucket_arn: str) -> Document:
+    """Allow jobs to list, read, write and delete what is in the bucket for artifacts, and nothing about the bucket.
+
+    Source: Amazon S3 User Guide, "Required permissions for Amazon S3 API operations".
+    """
+    return _policy(
+        _allow(["s3:ListBucket"], [bucket_arn]),
+        _allow(["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"], [f"{bucket_arn}/*"]),
+    )
+
+
+def encrypted_transport_policy(bucket_arn: str) -> Document:
+    """Refuse whatever reaches a bucket without TLS; Amazon S3 User Guide, "Enforce encryption of data in transit"."""
+    statement = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [bucket_arn, f"{bucket_arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return _policy(statement)
+
+
 def submitter_policy(
     account: Account,
     *,

@@ -9,54 +9,18 @@ from pulumi_aws import batch, ec2
 
 from infra.config import BEST_FIT, StackConfig
 from infra.facts import InstanceType
+from infra.guards import RunGuard, name_hint
 from infra.iam import BatchRoles
 from infra.naming import queue_name
 
-# Reasons for which a job can never start, and blocks whatever is behind it: it is cancelled at the first moment that
-# AWS allows. Waiting for capacity is no such reason. Source: AWS Batch API reference, JobStateTimeLimitAction.
-_NEVER_STARTS: Final = (
-    "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
-    "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
-)
-_NEVER_STARTS_SECONDS: Final = 600
+_PRIORITY: Final = 100
+"""Priorities compare queues that share an environment, which none of these do; this one is CleanRL's."""
 
 _UPDATE_MINUTES: Final = 360
 """The longest that the provider lets an update wait for running jobs, in minutes; they are not ended before."""
 
 # An environment ends its instances before it goes, and an update waits for the jobs on the old ones.
 _TIMEOUTS: Final = pulumi.CustomTimeouts(create="30m", update="7h", delete="1h")
-
-
-def host_template(
-    name: str, *, root_volume_gib: int, tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> ec2.LaunchTemplate:
-    """Make the launch template of every host: an encrypted root volume, and metadata by IMDSv2 only.
-
-    It is always there: environments are replaced when they gain or lose one, but not when its content changes.
-    """
-    return ec2.LaunchTemplate(
-        name,
-        block_device_mappings=[
-            ec2.LaunchTemplateBlockDeviceMappingArgs(
-                # The root device of the ECS-optimized Amazon Linux 2023 images.
-                device_name="/dev/xvda",
-                ebs=ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-                    volume_type="gp3",
-                    volume_size=root_volume_gib,
-                    encrypted="true",
-                    delete_on_termination="true",
-                ),
-            )
-        ],
-        metadata_options=ec2.LaunchTemplateMetadataOptionsArgs(
-            http_endpoint="enabled",
-            http_tokens="required",
-            # Batch's containers are on the host's own network, one hop away; anything behind a bridge is not meant.
-            http_put_response_hop_limit=1,
-        ),
-        tags=tags,
-        opts=opts,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +31,11 @@ class InstanceQueuesArgs:
         config: The stack's configuration.
         instance_type: The one type of both environments.
         subnets: Subnets in zones that offer the type.
-        security_group_id: Security group of the hosts.
+        security_group_ids: Security groups of the hosts.
         roles: Roles of hosts and services.
         template: Launch template of the hosts.
+        scheduling_policy_arn: How the queues share their instances between users, or None for first in, first out.
+        guard: What refuses an update that would end runs.
         instance_tags: Tags of the hosts; to change them is to replace the hosts.
         tags: Tags of environments and queues.
     """
@@ -77,9 +43,11 @@ class InstanceQueuesArgs:
     config: StackConfig
     instance_type: InstanceType
     subnets: Sequence[str]
-    security_group_id: pulumi.Input[str]
+    security_group_ids: Sequence[pulumi.Input[str]]
     roles: BatchRoles
     template: ec2.LaunchTemplate
+    scheduling_policy_arn: pulumi.Input[str] | None
+    guard: RunGuard
     instance_tags: Mapping[str, str]
     tags: Mapping[str, str]
 
@@ -104,23 +72,32 @@ class InstanceQueues(pulumi.ComponentResource):
     def _queue(self, name: str, *, spot: bool) -> tuple[str, dict[str, Any]]:
         hardware, config = self._args.instance_type, self._args.config
         queue = queue_name(hardware.name, spot=spot, prefix=config.queue_prefix)
-        environment = self._environment(f"{name}-spot" if spot else name, spot=spot)
+        environment = self._environment(f"{name}-spot" if spot else name, queue, spot=spot)
         job_queue = batch.JobQueue(
             queue,
             name=queue,
             state="ENABLED",
-            priority=1,
+            priority=_PRIORITY,
+            scheduling_policy_arn=self._args.scheduling_policy_arn,
             compute_environment_orders=[
                 batch.JobQueueComputeEnvironmentOrderArgs(order=1, compute_environment=environment.arn)
             ],
+            # Always a list: to switch the actions off, AWS must be sent an empty one.
             job_state_time_limit_actions=[
                 batch.JobQueueJobStateTimeLimitActionArgs(
-                    reason=reason, state="RUNNABLE", action="CANCEL", max_time_seconds=_NEVER_STARTS_SECONDS
+                    reason=reason, state="RUNNABLE", action="CANCEL", max_time_seconds=seconds
                 )
-                for reason in _NEVER_STARTS
+                for reason, seconds in config.time_limit_seconds.items()
             ],
             tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # AWS neither gives a queue a scheduling policy nor takes it away (AWS Batch API reference,
+                # UpdateJobQueue), and two queues cannot have the same name.
+                replace_on_changes=["schedulingPolicyArn"],
+                delete_before_replace=True,
+                hooks=name_hint(queue),
+            ),
         )
         return queue, {
             "name": queue,
@@ -134,10 +111,10 @@ class InstanceQueues(pulumi.ComponentResource):
             "gpu_model": hardware.gpu_model,
             "architecture": hardware.architecture,
             "max_vcpus": config.max_vcpus,
-            "fair_share": False,
+            "fair_share": config.fair_share,
         }
 
-    def _environment(self, name: str, *, spot: bool) -> batch.ComputeEnvironment:
+    def _environment(self, name: str, queue: str, *, spot: bool) -> batch.ComputeEnvironment:
         args, config = self._args, self._args.config
         strategy = config.spot_allocation_strategy if spot else config.on_demand_allocation_strategy
         resources = batch.ComputeEnvironmentComputeResourcesArgs(
@@ -152,7 +129,7 @@ class InstanceQueues(pulumi.ComponentResource):
             max_vcpus=config.max_vcpus,
             # The desired vCPUs are Batch's to change, so they are never set.
             subnets=list(args.subnets),
-            security_group_ids=[args.security_group_id],
+            security_group_ids=args.security_group_ids,
             ec2_configurations=[
                 batch.ComputeEnvironmentComputeResourcesEc2ConfigurationArgs(
                     image_type="ECS_AL2023_NVIDIA" if args.instance_type.gpus else "ECS_AL2023",
@@ -175,7 +152,10 @@ class InstanceQueues(pulumi.ComponentResource):
             update_policy=_update_policy(config, strategy),
             tags=args.tags,
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=list(args.roles.host_permissions), custom_timeouts=_TIMEOUTS
+                parent=self,
+                depends_on=list(args.roles.host_permissions),
+                custom_timeouts=_TIMEOUTS,
+                hooks=args.guard.hooks(queue),
             ),
         )
 

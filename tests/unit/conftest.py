@@ -30,11 +30,15 @@ class Registered:
     parent: str
     depends_on: frozenset[str]
     timeouts: Mapping[str, str]
+    retained: bool
+    hooks: Mapping[str, list[str]]
+    replace_on_changes: list[str]
+    delete_before_replace: bool
 
 
 @dataclass
 class FakeAws:
-    """What functions answer (one region's zones, types, default network), and what has been called and registered."""
+    """What functions answer (one region's zones, types, networks), and what has been called and registered."""
 
     region: str = "us-east-1"
     account_id: str = "123456789012"
@@ -53,6 +57,12 @@ class FakeAws:
     subnets: dict[str, str] = field(
         default_factory=lambda: {"us-east-1a": "subnet-a", "us-east-1b": "subnet-b", "us-east-1e": "subnet-e"}
     )
+    own_subnets: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Zone and VPC of subnets that are not the default VPC's."""
+    security_groups: dict[str, str] = field(default_factory=dict)
+    """VPC of security groups."""
+    deployed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the stack has already: outputs by URN."""
     calls: list[str] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
 
@@ -68,21 +78,35 @@ class FakeAws:
                 return {"region": self.region}
             case "getPartition":
                 return {"partition": "aws"}
-            case "getVpcs":
-                assert filters == {"is-default": ["true"]}
-                return {"ids": self.vpcs}
+            case "getVpcs" | "getSubnet" | "getSubnets" | "getSecurityGroups":
+                return self._network(function, args, filters)
+            case "readStackResourceOutputs":
+                return {"outputs": self.deployed}
             case "getInstanceTypeOfferings":
                 assert args["locationType"] == "availability-zone"
                 rows = [(name, zone) for name in filters["instance-type"] for zone in self.offerings.get(name, [])]
                 return {"instanceTypes": [name for name, _ in rows], "locations": [zone for _, zone in rows]}
-            case "getSubnets":
-                assert filters["vpc-id"] == self.vpcs
-                assert filters["default-for-az"] == ["true"]
-                zones = filters.get("availability-zone", list(self.subnets))
-                return {"ids": [subnet for zone, subnet in self.subnets.items() if zone in zones]}
             case "getInstanceType":
                 return _HARDWARE[args["instanceType"]]
         raise AssertionError(f"unexpected function {token}")
+
+    def _network(self, function: str, args: Mapping[str, Any], filters: Mapping[str, list[str]]) -> dict[str, Any]:
+        if function == "getVpcs":
+            assert filters == {"is-default": ["true"]}
+            return {"ids": self.vpcs}
+        if function == "getSubnet":
+            return {"vpcId": self.own_subnets[args["id"]][1]}
+        if function == "getSecurityGroups":
+            (vpc_id,) = filters["vpc-id"]
+            return {"ids": [each for each in filters["group-id"] if self.security_groups.get(each) == vpc_id]}
+        if "subnet-id" in filters:
+            zones_of = {each: zone for each, (zone, _) in self.own_subnets.items() if each in filters["subnet-id"]}
+        else:
+            assert filters["vpc-id"] == self.vpcs
+            assert filters["default-for-az"] == ["true"]
+            zones_of = {each: zone for zone, each in self.subnets.items()}
+        zones = filters.get("availability-zone", list(zones_of.values()))
+        return {"ids": [each for each, zone in zones_of.items() if zone in zones]}
 
 
 def _hardware(vcpus: int, memory: int, architecture: str, gpu: tuple[str, str] | None = None) -> dict[str, Any]:
@@ -173,11 +197,11 @@ def as_engine_gives(config: Mapping[str, Any]) -> dict[str, str]:
 def _deploy(fake_aws: FakeAws, preview: bool, stack: str, config: Mapping[str, Any]) -> Deployment:
     # Imported here: most tests of this folder have no use for Pulumi, which takes half a second.
     with warnings.catch_warnings():
-        # pulumi_aws.ec2 warns about classes of its own while it is loaded, which its first use does.
+        # Modules of pulumi_aws warn about classes of their own while they are loaded, which their first use does.
         warnings.simplefilter("ignore", DeprecationWarning)
-        from pulumi_aws import ec2  # noqa: PLC0415
+        from pulumi_aws import ec2, s3  # noqa: PLC0415
 
-        _ = ec2.SecurityGroup
+        _ = ec2.SecurityGroup, s3.Bucket
     import pulumi  # noqa: PLC0415
     from pulumi.runtime import mocks, rpc, settings  # noqa: PLC0415
     from pulumi.runtime.stack import Stack  # noqa: PLC0415
@@ -206,12 +230,19 @@ def _deploy(fake_aws: FakeAws, preview: bool, stack: str, config: Mapping[str, A
                         parent=request.parent,
                         depends_on=frozenset(request.dependencies),
                         timeouts={"create": times.create, "update": times.update, "delete": times.delete},
+                        retained=request.retainOnDelete,
+                        hooks={field.name: list(names) for field, names in request.hooks.ListFields()},
+                        replace_on_changes=list(request.replaceOnChanges),
+                        delete_before_replace=request.deleteBeforeReplace,
                     )
                 )
             return reply
 
     answers = Answers()
-    mocks.set_mocks(answers, project=PROJECT, stack=stack, preview=preview, monitor=Recorder(answers))
+    monitor = Recorder(answers)
+    mocks.set_mocks(
+        answers, project=PROJECT, stack=stack, organization="organization", preview=preview, monitor=monitor
+    )
     pulumi.runtime.set_all_config(as_engine_gives(config))
     fake_aws.registered = []
     deployment = Deployment(fake_aws.registered)

@@ -45,12 +45,13 @@ def test_the_outputs_are_the_contract(deploy: Deploy) -> None:
 
 
 def test_every_resource_has_its_component_as_parent(deploy: Deploy) -> None:
-    deployment = deploy()
+    deployment = deploy(artifactsBucket=True, imageRepository=True, fairShare=True)
     kinds = {each.urn: each.type.rpartition(":")[2] for each in deployment.resources}
     assert {(kinds[each.urn], kinds.get(each.parent)) for each in deployment.resources} == {
         ("ExperimentFleet", None),
         ("BatchRoles", "ExperimentFleet"),
-        ("DefaultNetwork", "ExperimentFleet"),
+        ("Artifacts", "ExperimentFleet"),
+        ("HostNetwork", "ExperimentFleet"),
         ("SweepStorage", "ExperimentFleet"),
         ("InstanceQueues", "ExperimentFleet"),
         ("LaunchTemplate", "ExperimentFleet"),
@@ -61,10 +62,18 @@ def test_every_resource_has_its_component_as_parent(deploy: Deploy) -> None:
         ("RolePolicy", "BatchRoles"),
         ("Policy", "BatchRoles"),
         ("InstanceProfile", "BatchRoles"),
-        ("SecurityGroup", "DefaultNetwork"),
+        ("SecurityGroup", "HostNetwork"),
         ("Table", "SweepStorage"),
         ("Secret", "SweepStorage"),
         ("LogGroup", "SweepStorage"),
+        ("SchedulingPolicy", "ExperimentFleet"),
+        ("Bucket", "Artifacts"),
+        ("BucketLifecycleConfiguration", "Artifacts"),
+        ("BucketPolicy", "Artifacts"),
+        ("BucketPublicAccessBlock", "Artifacts"),
+        ("BucketServerSideEncryptionConfiguration", "Artifacts"),
+        ("Repository", "Artifacts"),
+        ("LifecyclePolicy", "Artifacts"),
     }
 
 
@@ -260,6 +269,7 @@ def test_aws_is_asked_once_for_all_zones_and_once_for_each_set_of_them(deploy: D
         "getCallerIdentity": 1,
         "getRegion": 1,
         "getPartition": 1,
+        "readStackResourceOutputs": 1,
         "getInstanceTypeOfferings": 1,
         "getVpcs": 1,
         "getSubnets": 2,
