@@ -27,7 +27,10 @@ class Lab:
         self.define("job")
 
     def define(self, name: str, vcpus: int = 1, memory_mib: int = 1800, **changes: Any) -> str:
-        """Register a definition whose container properties and other members are as given; returns name:revision."""
+        """Register a definition whose container properties and other members are as given; returns name:revision.
+
+        A container property of None is left out.
+        """
         members = {key: changes.pop(key) for key in ("retryStrategy", "timeout", "parameters") if key in changes}
         container = {
             "image": "unused",
@@ -39,7 +42,10 @@ class Lab:
             **changes,
         }
         made = self.batch.register_job_definition(
-            jobDefinitionName=name, type="container", containerProperties=container, **members
+            jobDefinitionName=name,
+            type="container",
+            containerProperties={key: value for key, value in container.items() if value is not None},
+            **members,
         )
         return f"{name}:{made['revision']}"
 
