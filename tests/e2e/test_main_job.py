@@ -35,8 +35,8 @@ def test_seeds_are_trained_on_a_spot_queue_and_the_same_line_again_submits_nothi
     assert {queue["state"] for queue in queues} == {"enabled"}
 
     curves = tmp_path / "curves"
-    line = ("submitter", "run", "--queue", QUEUE, "--num-seed", "3", "--name", "first")
-    line += ("--command", f"{TRAIN} --output {curves}", "--wait", "--poll", "0.5", "--json")
+    line = ["submitter", "run", "--queue", QUEUE, "--num-seed", "3", "--name", "first"]
+    line += ["--command", f"{TRAIN} --output {curves}", "--wait", "--poll", "0.5", "--json"]
     first = document(run_in(project, *line))
     assert (first["submitted"], first["counts"]) == (3, {"succeeded": 3})
     assert sorted(path.name for path in curves.iterdir()) == [f"CartPole-v1-seed{seed}.csv" for seed in (1, 2, 3)]
