@@ -11,8 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from moto.backends import get_backend
-from moto.core.exceptions import JsonRESTError, ServiceException
+from moto.core.exceptions import JsonRESTError, ServiceException, _RESTError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
 
 if TYPE_CHECKING:
     from moto.ec2.models import EC2Backend
@@ -194,6 +195,34 @@ class Account:
         except (ValueError, KeyError, TypeError):
             raise LookupError(f"retrieved secret from Secrets Manager did not contain json key {json_key}") from None
         return value if isinstance(value, str) else json.dumps(value)
+
+    def _secret(self, name_or_arn: str) -> Any:
+        secrets = get_backend("secretsmanager")[self.account_id][self.region].secrets
+        return secrets.get(name_or_arn)
+
+    def secret_labels(self, name_or_arn: str) -> frozenset[str]:
+        """The staging labels that are attached to the versions of a secret; none when it does not exist."""
+        secret = self._secret(name_or_arn)
+        versions = secret.versions.values() if secret else ()
+        return frozenset(label for version in versions for label in version["version_stages"])
+
+    def secret_is_scheduled_for_deletion(self, name: str) -> bool:
+        """Whether a secret of this name exists and waits for its deletion."""
+        secret = self._secret(name)
+        return secret is not None and bool(secret.is_deleted())
+
+    def trust_policy_error(self, document: str) -> str | None:
+        """Say what is wrong with a trust policy, or None."""
+        try:
+            IAMTrustPolicyDocumentValidator(document).validate()
+        except (ServiceException, _RESTError) as error:
+            return str(error.message)
+        return None
+
+    def log_stream_exists(self, group: str, stream: str) -> bool:
+        """Whether a log group exists and has a stream."""
+        found = self._logs.groups.get(group)
+        return found is not None and stream in found.streams
 
     def log_group_exists(self, name: str) -> bool:
         """Whether a log group exists."""

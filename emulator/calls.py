@@ -67,16 +67,21 @@ def read_call(
         return None
     service, path = scope["service"], environ["PATH_INFO"]
     if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return Call(service, target.rpartition(".")[2], _resource(_json(body)), now)
+        return Call(service, target.rpartition(".")[2], _resource(read_members(environ, body)), now)
     if service == "batch":
-        return Call(service, batch_operation(environ["REQUEST_METHOD"], path), _resource(_json(body)), now)
+        return Call(
+            service, batch_operation(environ["REQUEST_METHOD"], path), _resource(read_members(environ, body)), now
+        )
     if service == "s3":
         return Call(service, environ["REQUEST_METHOD"], path, now)
-    form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
-    return Call(service, form.get("Action", ""), _resource(form), now)
+    form = read_members(environ, body)
+    return Call(service, str(form.get("Action", "")), _resource(form), now)
 
 
-def _json(body: bytes) -> dict[str, object]:
+def read_members(environ: "WSGIEnvironment", body: bytes) -> dict[str, object]:
+    """Read the top-level members of a request, or its form's fields; nothing when it has neither."""
+    if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
     try:
         read = json.loads(body)
     except ValueError:
@@ -84,7 +89,7 @@ def _json(body: bytes) -> dict[str, object]:
     return read if isinstance(read, dict) else {}
 
 
-def _resource(members: "dict[str, object] | dict[str, str]") -> str:
+def _resource(members: dict[str, object]) -> str:
     return next((str(members[name])[:300] for name in _NAMES if name in members), "")
 
 

@@ -23,6 +23,7 @@ from emulator.batch.runner import clean_environment
 from emulator.calls import Call, CallRecord, read_call
 from emulator.clock import Clock
 from emulator.control import PREFIX, Control
+from emulator.corrections import Corrected
 from emulator.faults import Faults
 from emulator.loop import LoopThread
 from emulator.replies import error_reply
@@ -105,7 +106,7 @@ class EmulatorServer:
             batch=self.batch,
             facts={"url": self.url, "account_id": self.account_id, "region": self.region, "pid": os.getpid()},
         )
-        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto = Corrected(DomainDispatcherApplication(create_backend_app), self.account)
         self._moto_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         opened.callback(http.start())
 
@@ -150,5 +151,4 @@ class EmulatorServer:
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self.account_id
         # moto reads and then changes its tables without a lock, so that a conditional put would not be atomic.
         with self._moto_locks[call.service]:
-            reply: Iterable[bytes] = self._moto(environ, start_response)
-            return reply
+            return self._moto(environ, start_response)

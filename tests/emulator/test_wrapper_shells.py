@@ -206,6 +206,13 @@ def environment(shell: Shell, env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if name not in {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}}
 
 
+def test_equal_jobs_without_a_seed_get_no_run_id_of_their_own(shell: Shell) -> None:
+    """An agent of W&B makes many runs, which would all be one if the variable named it."""
+    agents = RunTable.product(NO_ROWS, range(1, 4)).runs()
+    command = wrapped(Template.parse("printf '%s\\0' x \"$WANDB_RUN_ID$WANDB_RESUME\"", (), seed_flag=None), agents)
+    assert [shell.words(command, index=index) for index in range(3)] == [[""]] * 3
+
+
 def test_a_program_sees_its_run_id_and_its_share_of_the_cores_and_nothing_of_the_wrapper(shell: Shell) -> None:
     assert environment(shell, {}) == {
         "PATH": str(shell.folder),

@@ -76,7 +76,8 @@ def test_a_call_is_recorded_by_its_names_and_never_by_its_values() -> None:
 
 
 def test_a_call_of_the_query_protocol_is_named_by_its_action() -> None:
-    call = read_call(_environ("iam"), b"Action=CreateRole&RoleName=jobs&Version=2010-05-08", NOON, lambda *_: "")
+    form = _environ("iam", CONTENT_TYPE="application/x-www-form-urlencoded; charset=utf-8")
+    call = read_call(form, b"Action=CreateRole&RoleName=jobs&Version=2010-05-08", NOON, lambda *_: "")
     assert call is not None
     assert (call.service, call.operation, call.resource) == ("iam", "CreateRole", "jobs")
 
