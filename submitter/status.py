@@ -86,6 +86,12 @@ class SweepStatus:
     runs: tuple[RunStatus, ...] = ()
 
     @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the parameters, in the order of each run's row."""
+        record = self.generation.record
+        return () if record is None else record.axes
+
+    @property
     def over(self) -> bool:
         """Whether no run will change its status by itself."""
         return OVER.issuperset(self.counts)

@@ -16,9 +16,9 @@ _COMMANDS: Final = {
     "run": ("submitter.cli.run", "Submit the runs of a sweep that are not submitted yet."),
     "list": ("submitter.cli.sweeps", "List the sweeps."),
     "show": ("submitter.cli.sweeps", "Show what a sweep is made of."),
-    "status": ("submitter.cli.sweeps", "Show how a sweep's runs stand."),
-    "logs": ("submitter.cli.sweeps", "Print what runs have logged."),
-    "wait": ("submitter.cli.sweeps", "Wait until a sweep's runs have ended."),
+    "status": ("submitter.cli.watching", "Show how a sweep's runs stand."),
+    "logs": ("submitter.cli.logs", "Print what runs have logged."),
+    "wait": ("submitter.cli.watching", "Wait until a sweep's runs have ended."),
     "queues": ("submitter.cli.stack", "List the stack's queues and what fits on them."),
 }
 

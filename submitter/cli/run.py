@@ -6,7 +6,8 @@ import click
 
 from submitter import render
 from submitter.cli import options, run_options
-from submitter.cli.sweeps import check_succeeded, counts_text, note, status_values, wait_and_tell
+from submitter.cli.output import counts_text, note, status_values
+from submitter.cli.watching import check_succeeded, wait_and_tell
 from submitter.errors import UsageError
 from submitter.stack import StackSource
 
