@@ -4,12 +4,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 from infra.outputs import StackOutputs
 from submitter.errors import UsageError
 from submitter.names import digest, safe_name
-from submitter.sweep import Runs
+from submitter.numbers import NumberSet
+from submitter.sweep import Row, Runs
 from submitter.template import Template
 from submitter.wrapper import wrapper_argv
 
@@ -158,12 +160,17 @@ def job_definition(spec: JobSpec, contract: StackOutputs) -> dict[str, Any]:
 
 
 def arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> list[PlannedArray]:
-    """Return the runs in as few arrays as hold them, in order.
+    """Return the runs in few arrays that hold them: in their order, or if that takes fewer, row by row.
+
+    In their order, whole seeds come first, and each array of a long table of rows would hold its rows for one seed.
 
     Raises:
         UsageError: The command of a single run is longer than AWS Batch takes, or a value cannot be quoted.
     """
-    return list(_arrays(template, nonce, runs, spec))
+    planned = list(_arrays(template, nonce, runs, runs.numbers, spec))
+    if len(planned) > math.ceil(len(runs) / MAX_ARRAY):
+        planned = min(planned, list(_arrays(template, nonce, runs, _by_row(runs), spec)), key=len)
+    return planned
 
 
 def submit_request(spec: JobSpec, array: PlannedArray, *, name: str, queue: str, definition: str) -> dict[str, Any]:
@@ -204,7 +211,17 @@ def _overrides(command: list[str], spec: JobSpec) -> dict[str, Any]:
     return overrides
 
 
-def _arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> Iterator[PlannedArray]:
+def _by_row(runs: Runs) -> list[int]:
+    """Return the runs' numbers, those of each row together."""
+    rows: dict[Row, list[int]] = {}
+    for number, row, _ in runs:
+        rows.setdefault(row, []).append(number)
+    return list(chain.from_iterable(rows.values()))
+
+
+def _arrays(
+    template: Template, nonce: str, runs: Runs, order: NumberSet | list[int], spec: JobSpec
+) -> Iterator[PlannedArray]:
     done, count = 0, MAX_ARRAY
     while done < len(runs):
         # More runs never make a shorter command, so the largest array that fits is found by halving. The last one's
@@ -213,7 +230,8 @@ def _arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> Iterat
         guess = min(count + count // 8, too_many - 1)
         found: PlannedArray | None = None
         while too_many - fits > 1:
-            array = _array(template, nonce, runs[done : done + guess], spec)
+            part = Runs(runs.table, NumberSet(order[at] for at in range(done, done + guess)))
+            array = PlannedArray(part, wrapper_argv(template, nonce, part, vcpus=spec.vcpus))
             size = len(json.dumps(_overrides(array.command, spec)))
             if size <= MAX_OVERRIDES:
                 fits, found = guess, array
@@ -227,7 +245,3 @@ def _arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> Iterat
             )
         yield found
         done, count = done + fits, fits
-
-
-def _array(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> PlannedArray:
-    return PlannedArray(runs, wrapper_argv(template, nonce, runs, vcpus=spec.vcpus))

@@ -31,11 +31,13 @@ class Template:
         pieces: The command's text, cut at the places for values.
         axes: Names of the axes, in the order of a row's values.
         own_seed: The seed that the command itself gives with `--seed 7`, else None.
+        seedless: Whether the runs have no seed: then nothing tells equal jobs apart, such as W&B agents.
     """
 
     pieces: tuple[str | Slot, ...]
     axes: tuple[str, ...]
     own_seed: int | None
+    seedless: bool = False
 
     @classmethod
     def parse(
@@ -82,7 +84,7 @@ class Template:
                 )
             pieces = _cut(command.rstrip("\r\n"), (*axes, SEED), shell)
             pieces += [part for name, joint in missing for part in (joint, Slot(name, Context.PLAIN))]
-        return cls(_joined(pieces), tuple(axes), own_seed)
+        return cls(_joined(pieces), tuple(axes), own_seed, seedless=seed_flag is None)
 
     def seeds(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
         """Return the seeds to run: those asked for, else the command's own, else seed 1.

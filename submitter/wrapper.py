@@ -13,8 +13,8 @@ from submitter.numbers import NumberSet, range_text
 from submitter.sweep import Block, Runs
 from submitter.template import SEED, Slot, Template, quoted
 
-# Arguments: 1 the nonce, 2 vCPUs, 3 numbers of the runs, 4 blocks, 5 how many arguments stand before the pieces; then
-# values; then the pieces of the user's text: =TEXT, or the number of a column.
+# Arguments: 1 the nonce, or - for no W&B id, 2 vCPUs, 3 numbers of the runs, 4 blocks, 5 how many arguments stand
+# before the pieces; then values; then the pieces of the user's text: =TEXT, or the number of a column.
 # A block is last:first:column:..., for the runs numbered first to last. A column is stride.count.used.base and gives a
 # run its (position / stride % count)th value. Only the values listed in `used` are sent, from the argument `base` on;
 # the values of a column with base 0 are numbers, which follow as its fifth part.
@@ -37,7 +37,7 @@ _b=${_b#*:}; _p=$((_n-${_b%%:*})); _i=0; IFS=:
 for _c in $_b; do
 case $_c in *.*) IFS=.; column $_c
 if [ "$_j" = 0 ]; then eval "_v$_i=$_r"; else eval "_v$_i=\${$_j#=}"; fi; _i=$((_i+1));; esac; done
-export WANDB_RUN_ID="$1-$_n" WANDB_RESUME="${WANDB_RESUME-allow}"
+if [ "$1" != - ]; then export WANDB_RUN_ID="$1-$_n" WANDB_RESUME="${WANDB_RESUME-allow}"; fi
 export OMP_NUM_THREADS="${OMP_NUM_THREADS-$2}" MKL_NUM_THREADS="${MKL_NUM_THREADS-$2}"
 shift "$5"; _t=
 for _c do case $_c in =*) _t=$_t${_c#=};; *) eval "_t=\$_t\$_v$_c";; esac; done
@@ -53,15 +53,17 @@ def wrapper_argv(template: Template, nonce: str, runs: Runs, *, vcpus: int) -> l
 
     The user's text gets its values as :meth:`Template.render` puts them, and in its environment WANDB_RUN_ID
     (`<nonce>-<number>`), and unless they are set WANDB_RESUME (`allow`) and OMP_NUM_THREADS and MKL_NUM_THREADS
-    (the vCPUs: a job sees all cores of its host, whatever its share of them is). It runs under bash if the image has
-    that, else under sh. Arguments are never empty, since AWS Batch does not take empty ones.
+    (the vCPUs: a job sees all cores of its host, whatever its share of them is). Runs without a seed get no W&B id,
+    since an agent of W&B makes many runs. The text runs under bash if the image has that, else under sh. Arguments are
+    never empty, since AWS Batch does not take empty ones.
 
     Raises:
         UsageError: A value cannot be quoted where the command names it.
     """
     arguments = _Arguments(template)
     blocks = " ".join([arguments.block(used) for used in _used_blocks(runs)])
-    header = [nonce, str(vcpus), str(runs.numbers), blocks, str(_HEADER + len(arguments.values))]
+    wandb = "-" if template.seedless else nonce
+    header = [wandb, str(vcpus), str(runs.numbers), blocks, str(_HEADER + len(arguments.values))]
     return ["/bin/sh", "-c", _SCRIPT, "submitter", *header, *arguments.values, *arguments.pieces]
 
 

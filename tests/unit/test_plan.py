@@ -237,9 +237,19 @@ def test_a_retry_of_three_thousand_scattered_runs_takes_a_few_arrays(rows: int) 
 def test_a_long_table_of_rows_is_split_where_it_no_longer_fits() -> None:
     table = RunTable.product([(f"{index}-{'x' * 100}",) for index in range(500)], [1, 2])
     planned = plan(table.runs())
-    assert planned_numbers(planned) == list(range(1, 1001))
+    assert sorted(planned_numbers(planned)) == list(range(1, 1001))
     assert all(len(json.dumps(request(array)["containerOverrides"])) <= MAX_OVERRIDES for array in planned)
-    assert len(planned) < 25
+    assert len(planned) < 13
+
+
+def test_each_row_of_a_long_table_is_sent_once_for_all_its_seeds() -> None:
+    rows = [(f"{index}-{'x' * 10}",) for index in range(1000)]
+    table = RunTable.product(rows, range(1, 11))
+    longer = table + RunTable.product(rows, range(11, 21))
+    for runs in (table.runs(), longer.runs(NumberSet(range(10_001, 20_001)))):
+        planned = plan(runs)
+        assert sorted(planned_numbers(planned)) == list(runs.numbers)
+        assert len(planned) < 10
 
 
 @pytest.mark.parametrize(
