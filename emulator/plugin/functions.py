@@ -65,6 +65,17 @@ def get_subnets(aws: Aws, args: Values) -> Values:
     return _ids(aws, args, ids)
 
 
+def get_security_groups(aws: Aws, args: Values) -> Values:
+    """List the ids of security groups, with their ARNs and VPCs in step."""
+    pages = aws.client("ec2").get_paginator("describe_security_groups").paginate(Filters=_filters(args))
+    found = sorted((group for page in pages for group in page["SecurityGroups"]), key=lambda group: group["GroupId"])
+    return {
+        **_ids(aws, args, [group["GroupId"] for group in found]),
+        "arns": [aws.account.arn("ec2", f"security-group/{group['GroupId']}", group["OwnerId"]) for group in found],
+        "vpcIds": [group["VpcId"] for group in found],
+    }
+
+
 def get_subnet(aws: Aws, args: Values) -> Values:
     """Describe one subnet."""
     names = {
@@ -183,6 +194,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": Function(
         frozenset({"filters", "locationType"}), get_instance_type_offerings
     ),
+    "aws:ec2/getSecurityGroups:getSecurityGroups": Function(frozenset({"filters", "tags"}), get_security_groups),
     "aws:ec2/getSubnet:getSubnet": Function(
         frozenset(
             {

@@ -3,7 +3,7 @@
 from typing import Final
 
 from emulator.plugin.resource import ResourceType
-from emulator.plugin.resources import batch, compute_environment, iam, launch_template, security_group, storage
+from emulator.plugin.resources import batch, compute_environment, ecr, iam, launch_template, s3, security_group, storage
 
 TYPES: Final[tuple[ResourceType, ...]] = (
     iam.Role(),
@@ -19,4 +19,11 @@ TYPES: Final[tuple[ResourceType, ...]] = (
     storage.LogGroup(),
     storage.Table(),
     storage.Secret(),
+    s3.Bucket(),
+    s3.BucketPublicAccessBlock(),
+    s3.BucketServerSideEncryptionConfiguration(),
+    s3.BucketLifecycleConfiguration(),
+    s3.BucketPolicy(),
+    ecr.Repository(),
+    ecr.LifecyclePolicy(),
 )

@@ -16,7 +16,8 @@ from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import provider_pb2_grpc
 
 from emulator.plugin.functions import FUNCTIONS
-from emulator.plugin.protocol import Plugin, from_struct, to_struct
+from emulator.plugin.messages import from_struct, to_struct
+from emulator.plugin.protocol import Plugin
 from emulator.plugin.resources import TYPES
 from emulator.server import EmulatorServer
 
@@ -206,6 +207,13 @@ DESCRIPTIONS: dict[str, Callable[[Any, str], Any]] = {
     "JobQueue": lambda aws, arn: aws("batch").describe_job_queues(jobQueues=[arn])["jobQueues"][0],
     "SchedulingPolicy": lambda aws, arn: aws("batch").describe_scheduling_policies(arns=[arn])["schedulingPolicies"][0],
     "Secret": lambda aws, arn: aws("secretsmanager").describe_secret(SecretId=arn),
+    "Bucket": lambda aws, name: aws("s3").get_bucket_tagging(Bucket=name),
+    "BucketPublicAccessBlock": lambda aws, name: aws("s3").get_public_access_block(Bucket=name),
+    "BucketServerSideEncryptionConfiguration": lambda aws, name: aws("s3").get_bucket_encryption(Bucket=name)[
+        "ServerSideEncryptionConfiguration"
+    ],
+    "BucketLifecycleConfiguration": lambda aws, name: aws("s3").get_bucket_lifecycle_configuration(Bucket=name),
+    "BucketPolicy": lambda aws, name: aws("s3").get_bucket_policy(Bucket=name),
 }
 
 
@@ -254,6 +262,12 @@ def describe_table(aws: Any, name: str) -> Any:
     }
 
 
+@described("Repository")
+def describe_repository(aws: Any, name: str) -> Any:
+    (found,) = aws("ecr").describe_repositories(repositoryNames=[name])["repositories"]
+    return {**found, **aws("ecr").list_tags_for_resource(resourceArn=found["repositoryArn"])}
+
+
 class World:
     """What programs refer to, made through the plugin, and how boto3 describes what they make."""
 
@@ -297,6 +311,12 @@ class World:
 
     def template(self) -> Resource:
         return self.make("aws:ec2/launchTemplate:LaunchTemplate")
+
+    def bucket(self) -> str:
+        return self.make("aws:s3/bucket:Bucket").id
+
+    def repository(self) -> str:
+        return self.make("aws:ecr/repository:Repository").id
 
     def vpc(self) -> str:
         return str(self.aws("ec2").describe_vpcs()["Vpcs"][0]["VpcId"])

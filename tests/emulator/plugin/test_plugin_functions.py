@@ -8,7 +8,7 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2 as pb
 
-from emulator.plugin.protocol import to_struct
+from emulator.plugin.messages import to_struct
 
 # pulumi_aws.ec2 warns of a deprecated class of its own when it is imported.
 pytestmark = pytest.mark.filterwarnings("ignore:aws.ec2/encryptioncontrol:DeprecationWarning")
@@ -19,6 +19,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "locationType": "availability-zone",
         "filters": [{"name": "instance-type", "values": ["c5a.large"]}],
     },
+    "aws:ec2/getSecurityGroups:getSecurityGroups": {"filters": [{"name": "group-name", "values": ["default"]}]},
     "aws:ec2/getSubnet:getSubnet": {"availabilityZone": "us-east-1a", "defaultForAz": True},
     "aws:ec2/getSubnets:getSubnets": {"filters": [{"name": "default-for-az", "values": ["true"]}]},
     "aws:ec2/getVpc:getVpc": {"default": True},

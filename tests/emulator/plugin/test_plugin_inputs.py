@@ -51,6 +51,11 @@ def policy(action: str) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
+def expiry(days: int) -> str:
+    selection = {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": days}
+    return json.dumps({"rules": [{"rulePriority": 1, "selection": selection, "action": {"type": "expire"}}]})
+
+
 TAGGED = [{"Key": "team", "Value": "rl"}]
 RULE = {"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": ["10.0.0.0/8"], "description": "ssh"}
 READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
@@ -99,6 +104,27 @@ BASES: dict[str, Callable[[Any], Values]] = {
         "pointInTimeRecovery": {"enabled": False},
     },
     "Secret": lambda _: {},
+    "Bucket": lambda _: {"tags": {"a": "1"}},
+    "BucketPublicAccessBlock": lambda world: {"bucket": world.shared("bucket")},
+    "BucketServerSideEncryptionConfiguration": lambda world: {
+        "bucket": world.shared("bucket"),
+        "rules": [{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"}}],
+    },
+    "BucketLifecycleConfiguration": lambda world: {
+        "bucket": world.shared("bucket"),
+        "rules": [
+            {
+                "id": "old",
+                "status": "Enabled",
+                "filter": {"prefix": "logs/"},
+                "abortIncompleteMultipartUpload": {"daysAfterInitiation": 7},
+                "transitions": [{"days": 60, "storageClass": "STANDARD_IA"}],
+            }
+        ],
+    },
+    "BucketPolicy": lambda world: {"bucket": world.shared("bucket"), "policy": policy("s3:GetObject")},
+    "Repository": lambda _: {},
+    "LifecyclePolicy": lambda world: {"repository": world.shared("repository"), "policy": expiry(30)},
 }
 
 Entry = str | Change | Callable[[Any], Change]
@@ -323,8 +349,54 @@ TABLE: dict[str, dict[str, Entry]] = {
         "recoveryWindowInDays": REMEMBERED,
         "tags": Change({"team": "rl"}, "Tags", TAGGED),
     },
+    "aws:s3/bucket:Bucket": {
+        "bucket": REPLACED,
+        "forceDestroy": REMEMBERED,
+        "tags": Change({"team": "rl"}, "TagSet", TAGGED),
+    },
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": {
+        "bucket": REPLACED,
+        **{
+            name: Change(True, f"PublicAccessBlockConfiguration.{name[0].upper()}{name[1:]}")
+            for name in ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+        },
+    },
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": {
+        "bucket": REPLACED,
+        "rules.applyServerSideEncryptionByDefault.sseAlgorithm": Change(
+            "aws:kms", "Rules[0].ApplyServerSideEncryptionByDefault.SSEAlgorithm"
+        ),
+    },
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": {
+        "bucket": REPLACED,
+        "rules.abortIncompleteMultipartUpload.daysAfterInitiation": Change(
+            9, "Rules[0].AbortIncompleteMultipartUpload.DaysAfterInitiation"
+        ),
+        "rules.filter.prefix": Change("runs/", "Rules[0].Filter.Prefix"),
+        "rules.id": Change("unread", "Rules[0].ID"),
+        "rules.status": Change("Disabled", "Rules[0].Status"),
+        "rules.transitions.days": Change(90, "Rules[0].Transitions[0].Days"),
+        "rules.transitions.storageClass": Change("INTELLIGENT_TIERING", "Rules[0].Transitions[0].StorageClass"),
+    },
+    "aws:s3/bucketPolicy:BucketPolicy": {
+        "bucket": REPLACED,
+        "policy": Change(policy("s3:PutObject"), "Policy"),
+    },
+    "aws:ecr/repository:Repository": {
+        "forceDelete": REMEMBERED,
+        "imageScanningConfiguration.scanOnPush": Change(True, "imageScanningConfiguration.scanOnPush", stays=True),
+        "imageTagMutability": Change("IMMUTABLE", "imageTagMutability"),
+        "name": REPLACED,
+        "tags": Change({"team": "rl"}, "tags", TAGGED),
+    },
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": {
+        "policy": REPLACED,
+        "repository": REPLACED,
+    },
 }
 OTHER_VALUES: Values = {
+    "bucket": "other-bucket",
+    "policy": expiry(60),
     "hashKey": "other",
     "type": "UNMANAGED",
 }

@@ -69,8 +69,8 @@ def test_an_input_that_is_not_served_is_refused_by_its_name(engine: Any) -> None
 
 def test_a_type_that_is_not_served_is_refused_with_those_that_are(engine: Any) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        engine.check("aws:s3/bucket:Bucket", "b", {})
-    assert "does not serve aws:s3/bucket:Bucket, only aws:batch" in said(refused)
+        engine.check("aws:sqs/queue:Queue", "q", {})
+    assert "does not serve aws:sqs/queue:Queue, only aws:batch" in said(refused)
 
 
 def test_a_preview_keeps_what_is_known_and_promises_the_rest(engine: Any, aws: Any) -> None:
