@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import grpc
-from google.protobuf import empty_pb2, json_format, struct_pb2
+from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
 from emulator.plugin import schema
 from emulator.plugin.aws import Account, Aws, PluginError, explain
+from emulator.plugin.messages import from_struct, to_struct
 from emulator.plugin.naming import automatic_name
 from emulator.plugin.resource import Function, ResourceType
 from emulator.plugin.schema import UNKNOWN, Values
@@ -32,24 +33,6 @@ _REPLACING: Final = {
 log: Final = logging.getLogger(__name__)
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
-
-
-def from_struct(struct: struct_pb2.Struct) -> Values:
-    """Return a message's properties: whole numbers as int (protobuf knows only floats), nulls left out."""
-    return dict(_plain(json_format.MessageToDict(struct)))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def to_struct(values: Mapping[str, Any]) -> struct_pb2.Struct:
-    """Return properties as a message."""
-    return json_format.ParseDict(_plain(dict(values)), struct_pb2.Struct())
 
 
 def _program(struct: struct_pb2.Struct) -> Values:
@@ -258,24 +241,21 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         kind, state = self._kind(request.urn), from_struct(request.olds)
         old, new = _program(request.old_inputs), _program(request.news)
         aws = self._aws(kind, request.timeout)
-        changed = {difference.names[0] for difference in schema.differences(kind.inputs, old, new)}
         if request.preview:
-            known = {
-                name: value for name, value in state.items() if name not in kind.inputs or kind.inputs[name].computed
-            }
-            unknown = dict.fromkeys(kind.updated_outputs(changed, new), UNKNOWN)
-            planned = {**known, **self._tags_all(kind, new), **new, **unknown}
-            return pb.UpdateResponse(properties=to_struct(planned))
+            changed = {difference.names[0] for difference in schema.differences(kind.inputs, old, new)}
+            return pb.UpdateResponse(properties=to_struct(self._planned_update(kind, state, new, changed)))
 
         def apply() -> None:
-            if changed - {"tags"}:
-                kind.update(aws, request.id, old, new, changed - {"tags"})
+            # Not what the state says: after a failure the engine keeps inputs there that never reached the account.
+            before = schema.observed(kind.inputs, old, self._live(aws, kind, request.id) or {})
+            changed = {difference.names[0] for difference in schema.differences(kind.inputs, before, new)}
+            if changed != {"tags"}:  # nothing changed: the engine wants to see whether what is half made is well now
+                kind.update(aws, request.id, before, new, changed - {"tags"})
             if "tags" in changed:
-                before, after = old.get("tags", {}), new.get("tags", {})
-                kind.retag(aws, request.id, state, after, sorted(before.keys() - after.keys()))
+                tags, wanted = before.get("tags", {}), new.get("tags", {})
+                kind.retag(aws, request.id, state, wanted, sorted(tags.keys() - wanted.keys()))
 
-        state = self._completed(aws, kind, request.id, new, work=apply)
-        return pb.UpdateResponse(properties=to_struct(state))
+        return pb.UpdateResponse(properties=to_struct(self._completed(aws, kind, request.id, new, work=apply)))
 
     @override
     @answered
@@ -357,6 +337,12 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         unknown = dict.fromkeys([*kind.outputs, *computed], UNKNOWN)
         region = {"region": aws.region} if "region" in kind.outputs else {}
         return {**unknown, **inputs, **self._tags_all(kind, inputs), **region}
+
+    def _planned_update(self, kind: ResourceType, state: Values, new: Values, changed: set[str]) -> Values:
+        """Return a preview's properties of a resource that will be changed."""
+        kept = {name: value for name, value in state.items() if name not in kind.inputs or kind.inputs[name].computed}
+        unknown = dict.fromkeys(kind.updated_outputs(changed, new), UNKNOWN)
+        return {**kept, **self._tags_all(kind, new), **new, **unknown}
 
     @staticmethod
     def _tags_all(kind: ResourceType, inputs: Values) -> Values:

@@ -49,7 +49,10 @@ class ResourceType:
         raise NotImplementedError
 
     def update(self, aws: Aws, resource_id: str, old: Values, new: Values, changed: Collection[str]) -> None:
-        """Change what can be changed in place; `changed` are names of inputs, without tags."""
+        """Change what can be changed in place, from `old`, which the account has, to `new`.
+
+        `changed` are names of inputs, without tags; none when the resource was half made and may be well now.
+        """
         raise NotImplementedError
 
     def retag(self, aws: Aws, resource_id: str, state: Values, add: Mapping[str, str], remove: Sequence[str]) -> None:

@@ -87,7 +87,8 @@ class JobQueue(ResourceType):
     def update(self, aws: Aws, resource_id: str, old: Values, new: Values, changed: Collection[str]) -> None:
         if old.get("schedulingPolicyArn") and not new.get("schedulingPolicyArn"):
             raise PluginError(f"{resource_id}: AWS cannot remove the scheduling policy of a queue, only exchange it")
-        aws.client("batch").update_job_queue(jobQueue=resource_id, **self._parameters(new, changed))
+        if changed:
+            aws.client("batch").update_job_queue(jobQueue=resource_id, **self._parameters(new, changed))
         self._settled(aws, resource_id)
 
     @override

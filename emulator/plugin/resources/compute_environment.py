@@ -149,6 +149,7 @@ class ComputeEnvironment(ResourceType):
 
     @override
     def update(self, aws: Aws, resource_id: str, old: Values, new: Values, changed: Collection[str]) -> None:
+        # Sent even if nothing changed: it makes Batch look at an INVALID environment again.
         request: dict[str, Any] = {
             name: new[name] for name in ("serviceRole", "state", "updatePolicy") if name in changed
         }

@@ -221,6 +221,8 @@ class Policy(ResourceType):
 
     @override
     def update(self, aws: Aws, resource_id: str, old: Values, new: Values, changed: Collection[str]) -> None:
+        if "policy" not in changed:
+            return
         iam = aws.client("iam")
         others = self._other_versions(aws, resource_id)
         if len(others) >= 4:

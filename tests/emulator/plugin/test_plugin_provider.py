@@ -9,7 +9,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from emulator.plugin.functions import FUNCTIONS
-from emulator.plugin.protocol import Plugin, from_struct, to_struct
+from emulator.plugin.messages import from_struct, to_struct
+from emulator.plugin.protocol import Plugin
 from emulator.plugin.resources import TYPES
 from emulator.server import EmulatorServer
 

@@ -179,6 +179,28 @@ def test_what_is_half_made_is_kept_in_the_state(engine: Any, aws: Any) -> None:
     assert role.id
 
 
+def test_what_an_update_left_undone_is_done_by_the_next(engine: Any, aws: Any) -> None:
+    """After a failure the engine has the new inputs in its state, although they never reached the account."""
+    role = engine.create(ROLE, "host", {"assumeRolePolicy": TRUST, "description": "old", "tags": {"a": "1"}})
+    program = {"assumeRolePolicy": TRUST, "description": "new", "tags": {"a": "2"}}
+    role.inputs = engine.inputs(ROLE, "host", program, role.inputs)
+    engine.update(role, program)
+    found = aws("iam").get_role(RoleName=role.id)["Role"]
+    assert (found["Description"], found["Tags"]) == ("new", [{"Key": "a", "Value": "2"}])
+
+
+def test_what_is_still_half_made_is_an_error_again(engine: Any, world: Any, aws: Any) -> None:
+    environment = engine.create(ENVIRONMENT, "c5a", world.environment_program())
+    aws("batch").update_compute_environment(
+        computeEnvironment=environment.id, computeResources={"instanceRole": "nothing"}
+    )
+    environment.inputs["computeResources"] = {**environment.inputs["computeResources"], "instanceRole": "nothing"}
+    program = {**world.environment_program(), "computeResources": environment.inputs["computeResources"]}
+    with pytest.raises(grpc.RpcError) as refused:
+        engine.update(environment, program)
+    assert "is not valid: CLIENT_ERROR - Invalid IamInstanceProfile: nothing" in said(refused)
+
+
 def test_only_an_updatable_environment_changes_its_hosts_in_place(engine: Any, world: Any) -> None:
     """Source: resourceComputeEnvironmentCustomizeDiff of the Terraform provider."""
     program = world.environment_program()
