@@ -1,11 +1,12 @@
 """What the emulated Batch asks the rest of the account, and the one place besides the server that knows moto.
 
-Everything here reads moto's backends in process; only log events and Batch's service-linked role are written. All of it
+Everything here reads moto's backends in process; only logs and Batch's service-linked role are written. All of it
 is quick enough for the event loop. moto keeps its backends per process, so one process has one account at a time.
 """
 
 import json
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from moto.backends import get_backend
 from moto.core.exceptions import JsonRESTError, ServiceException, _RESTError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy
 from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
+from moto.moto_api._internal.models import moto_api_backend
 
 if TYPE_CHECKING:
     from moto.ec2.models import EC2Backend
@@ -21,6 +25,25 @@ if TYPE_CHECKING:
     from moto.logs.models import LogsBackend
 
 _BATCH_SERVICE = "batch.amazonaws.com"
+
+
+@cache
+def _aws_policies(account_id: str) -> list[AWSManagedPolicy]:
+    """Read AWS's 1,500 managed policies, which exist in every account, once in a process and not for each account."""
+    facts = json.loads(aws_managed_policies_data)
+    return [AWSManagedPolicy.from_data(name, account_id, Account.partition, facts[name]) for name in facts]
+
+
+def forget_everything(account_id: str) -> None:
+    """Make moto's state that of an empty account."""
+    # moto's reset builds what it then throws away anew, which takes long for these two.
+    get_backend("iam").clear()
+    get_backend("ec2").clear()
+    moto_api_backend.reset()
+    iam = get_backend("iam")[account_id][Account.partition]
+    # Of AWS's policies only the number of attachments changes.
+    iam.managed_policies = {policy.arn: copy(policy) for policy in _aws_policies(account_id)}
+    iam.aws_managed_policies = list(iam.managed_policies.values())
 
 
 @dataclass(frozen=True)
@@ -227,6 +250,11 @@ class Account:
     def log_group_exists(self, name: str) -> bool:
         """Whether a log group exists."""
         return name in self._logs.groups
+
+    def create_log_group(self, name: str) -> None:
+        """Make a log group unless it exists, as Batch makes `/aws/batch/job`."""
+        if not self.log_group_exists(name):
+            self._logs.create_log_group(name, {})
 
     def put_log_events(self, group: str, stream: str, events: Iterable[tuple[int, str]]) -> None:
         """Append events, pairs of epoch milliseconds and message, to a stream that is made when it is missing.

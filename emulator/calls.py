@@ -65,17 +65,18 @@ def read_call(
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if scope is None:
         return None
-    service, path = scope["service"], environ["PATH_INFO"]
-    if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return Call(service, target.rpartition(".")[2], _resource(read_members(environ, body)), now)
-    if service == "batch":
-        return Call(
-            service, batch_operation(environ["REQUEST_METHOD"], path), _resource(read_members(environ, body)), now
-        )
+    service, method, path = scope["service"], environ["REQUEST_METHOD"], environ["PATH_INFO"]
     if service == "s3":
-        return Call(service, environ["REQUEST_METHOD"], path, now)
-    form = read_members(environ, body)
-    return Call(service, str(form.get("Action", "")), _resource(form), now)
+        return Call(service, method, path, now)
+    members = read_members(environ, body)
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        operation = target.rpartition(".")[2]
+    elif service == "batch":
+        operation = batch_operation(method, path)
+    else:
+        operation = str(members.get("Action", ""))
+    resource = next((str(members[name])[:300] for name in _NAMES if name in members), "")
+    return Call(service, operation, resource, now)
 
 
 def read_members(environ: "WSGIEnvironment", body: bytes) -> dict[str, object]:
@@ -87,10 +88,6 @@ def read_members(environ: "WSGIEnvironment", body: bytes) -> dict[str, object]:
     except ValueError:
         return {}
     return read if isinstance(read, dict) else {}
-
-
-def _resource(members: dict[str, object]) -> str:
-    return next((str(members[name])[:300] for name in _NAMES if name in members), "")
 
 
 class CallRecord:

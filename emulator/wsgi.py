@@ -8,6 +8,7 @@ import io
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
@@ -87,4 +88,5 @@ class HttpServer(ThreadedWSGIServer):
         self._thread.join()
         self.server_close()
         for connection in tuple(self.connections):
-            connection.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # its client or its thread has closed it just now
+                connection.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""The rest of the account, where this project depends on it: what is served by moto, and corrected where moto is lax."""
+"""The rest of the account, where this project depends on it: served by moto, and corrected where moto is lax."""
 
 import json
 from collections.abc import Callable
