@@ -6,11 +6,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from submitter.numbers import NumberSet
+from submitter.plan import JobSpec
 from submitter.sweep import Runs, RunTable
 from submitter.writer import Writer
 
 VOID: Final = "-"
 """A slot's job when the slot was never sent and never will be."""
+
+RUN: Final = "run"
+RETRY: Final = "retry"
+CANCEL: Final = "cancel"
+KINDS: Final = frozenset({RUN, RETRY, CANCEL})
+"""What an entry can be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """Runs that were seen to end in the same way; `state` is `succeeded` or `failed`, `reason` is in words."""
+    """Runs that ended in the same way: `state` is `succeeded`, `failed` or `cancelled`, `reason` is in words."""
 
     state: str
     reason: str | None
@@ -74,11 +81,12 @@ class Entry:
     Attributes:
         n: 1, 2, 3, ... within the sweep.
         nonce: The generation; `--new` begins another.
-        kind: `run`.
+        kind: See :data:`KINDS`. A cancel has no slots, and tells whoever puts later that its runs are to end.
         at: Seconds since the epoch by the writer's clock; nothing is signed for this entry later than a minute after.
         by: Who wrote it.
         queue: The job queue that its jobs are sent to.
-        definition: The job definition, name:revision.
+        definition: Name of their job definition.
+        spec: What each of them gets, as it was asked for.
         runs: Numbers of the runs that the act is about.
         added: Those of them that no entry of the generation had before; their numbers follow those that it had.
         slots: Its SubmitJob calls.
@@ -90,11 +98,12 @@ class Entry:
     kind: str
     at: float
     by: Writer
-    queue: str
-    definition: str
+    queue: str = ""
+    definition: str = ""
+    spec: JobSpec | None = None
     runs: NumberSet
-    added: RunTable
-    slots: tuple[Slot, ...]
+    added: RunTable = field(default_factory=RunTable)
+    slots: tuple[Slot, ...] = ()
     record: Record | None = None
 
 
@@ -118,6 +127,11 @@ class Place:
         return {number: f"{job}:{index}" for index, number in enumerate(runs)}
 
 
+def newest_nonce(entries: Sequence[Entry]) -> str | None:
+    """Return the nonce of the sweep's newest generation: a cancel may be about an older one, and begins none."""
+    return next((entry.nonce for entry in reversed(entries) if entry.kind != CANCEL), None)
+
+
 class Generation:
     """The entries of a sweep that belong together: all since the first `run`, or since the last `run --new`.
 
@@ -127,7 +141,7 @@ class Generation:
     """
 
     def __init__(self, entries: Sequence[Entry], nonce: str | None = None) -> None:
-        self.nonce = nonce or (entries[-1].nonce if entries else None)
+        self.nonce = nonce or newest_nonce(entries)
         self.entries = tuple(entry for entry in entries if entry.nonce == self.nonce)
 
     @cached_property
@@ -154,10 +168,37 @@ class Generation:
         """Return the runs that were sent or may have been."""
         return NumberSet(number for place in self.places() for number in place.slot.runs)
 
+    @cached_property
+    def cancelled(self) -> NumberSet:
+        """The runs that were cancelled and not sent since."""
+        cancelled: set[int] = set()
+        for entry in self.entries:
+            if entry.kind == CANCEL:
+                cancelled.update(entry.runs)
+            for slot in entry.slots:
+                if slot.job != VOID:
+                    cancelled.difference_update(slot.runs)
+        return NumberSet(cancelled)
+
+    def newest_word(self) -> dict[int, int]:
+        """Return, for each run that was sent or cancelled, the `n` of the newest entry that did so."""
+        words: dict[int, int] = {}
+        for entry in self.entries:
+            sent = [number for slot in entry.slots if slot.job != VOID for number in slot.runs]
+            words.update(dict.fromkeys(entry.runs if entry.kind == CANCEL else sent, entry.n))
+        return words
+
+    def newest_request(self) -> dict[int, Entry]:
+        """Return, for each run, the newest entry that asked for it: how it was to be run."""
+        return {number: entry for entry in self.entries if entry.kind != CANCEL for number in entry.runs}
+
     def due(self, wanted: RunTable) -> Runs:
-        """Return those of the wanted runs that stand nowhere, with their numbers: new ones follow those there are."""
+        """Return those of the wanted runs that a `run` sends: they stand nowhere, and were not cancelled.
+
+        They come with their numbers: new ones follow those there are.
+        """
         table = self.table + wanted.minus(self.table)
-        return Runs(table, NumberSet(table.numbers(wanted) - self.standing()))
+        return Runs(table, NumberSet(table.numbers(wanted) - self.standing() - self.cancelled))
 
     def open_places(self, runs: NumberSet) -> list[Place]:
         """Return the slots with any of these runs of which nobody knows whether they were sent."""

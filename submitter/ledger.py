@@ -16,8 +16,9 @@ from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
 from submitter.errors import ConfigurationError, UsageError
-from submitter.history import Ended, Entry, Record, Slot
+from submitter.history import CANCEL, KINDS, Ended, Entry, Record, Slot
 from submitter.numbers import NumberSet
+from submitter.plan import JobSpec
 from submitter.session import client_config
 from submitter.sweep import RunTable
 from submitter.writer import Writer
@@ -33,8 +34,6 @@ _ANSWER_BYTES: Final = 8
 
 _SLOTS_PER_UPDATE: Final = 40
 """An update expression has at most 4 KB, "Expression parameters" in the DynamoDB quotas."""
-
-_KINDS: Final = frozenset({"run"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +123,7 @@ class Ledger:
             }
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
-            ProjectionExpression="sweep, n, nonce, #at, #runs, #record",
+            ProjectionExpression="sweep, n, nonce, kind, #at, #runs, #record",
             ExpressionAttributeNames={"#at": "at", "#runs": "runs", "#record": "record"},
             ConsistentRead=True,
             **filters,
@@ -166,6 +165,8 @@ def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
         "runs": str(entry.runs),
         "slots": [{"name": slot.name, "runs": str(slot.runs)} for slot in entry.slots],
     }
+    if entry.spec:
+        values["spec"] = vars(entry.spec)
     if entry.added:
         values["added"] = json.dumps(entry.added.to_json(), separators=(",", ":"), ensure_ascii=False)
     if entry.record:
@@ -175,11 +176,12 @@ def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
 
 def _from_item(item: Mapping[str, Any]) -> Entry:
     values = _plain(item)
-    if values["kind"] not in _KINDS:
-        raise ConfigurationError(
-            f"A newer submitter has written to the sweep {values['sweep']} ({values['kind']}).",
-            "Install the newer submitter to work with it.",
-        )
+    try:
+        spec = JobSpec(**values["spec"]) if "spec" in values else None
+    except TypeError:
+        raise _newer(values) from None
+    if values["kind"] not in KINDS:
+        raise _newer(values)
     return Entry(
         n=values["n"],
         nonce=values["nonce"],
@@ -188,10 +190,18 @@ def _from_item(item: Mapping[str, Any]) -> Entry:
         by=Writer(**values["by"]),
         queue=values["queue"],
         definition=values["definition"],
+        spec=spec,
         runs=NumberSet.parse(values["runs"]),
         added=RunTable.from_json(json.loads(values.get("added", "[]"))),
         slots=tuple(map(_to_slot, values["slots"])),
         record=_to_record(values["record"]) if "record" in values else None,
+    )
+
+
+def _newer(values: Mapping[str, Any]) -> ConfigurationError:
+    return ConfigurationError(
+        f"A newer submitter has written to the sweep {values['sweep']} ({values['kind']} {values['n']}).",
+        "Install the newer submitter to work with it.",
     )
 
 
@@ -213,7 +223,8 @@ def _to_record(values: Mapping[str, Any]) -> Record:
 
 def _summary(items: list[dict[str, Any]]) -> SweepSummary:
     items.sort(key=lambda item: item["n"])
-    generation = [item for item in items if item["nonce"] == items[-1]["nonce"]]
+    nonce = next(item["nonce"] for item in reversed(items) if item["kind"] != CANCEL)
+    generation = [item for item in items if item["nonce"] == nonce]
     record = next(_to_record(item["record"]) for item in generation if "record" in item)
     return SweepSummary(
         sweep=items[-1]["sweep"],
