@@ -43,6 +43,7 @@ class JobSpec:
         environment: Plain variables for the program; never secrets.
         secrets: Variables that AWS fills in: their names, and where Secrets Manager has the values.
         tags: Tags of the jobs.
+        share: The share identifier, on a queue that has fair shares and asks for one.
     """
 
     image: str
@@ -55,6 +56,7 @@ class JobSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    share: str | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,8 @@ def submit_request(spec: JobSpec, array: PlannedArray, *, name: str, queue: str,
         request["arrayProperties"] = {"size": len(array.runs)}
     if spec.tags:
         request["tags"] = dict(spec.tags)
+    if spec.share:
+        request["shareIdentifier"] = spec.share
     if (size := len(json.dumps(request))) > MAX_PAYLOAD:
         raise UsageError(
             f"The request has {size:,} characters, and AWS Batch takes {MAX_PAYLOAD:,}.", "Use fewer or shorter tags."

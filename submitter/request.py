@@ -6,15 +6,13 @@ from typing import Any, Final
 
 from infra.outputs import Queue, StackOutputs
 from submitter import capacity, plan
+from submitter.asked import Asked, WhatOptions, asked
 from submitter.errors import ConfigurationError, UsageError
-from submitter.grid import grid_rows, parse_grid
 from submitter.history import Record
 from submitter.names import check_sweep_name, owner_name, sweep_name
-from submitter.numbers import Seeds, parse_seeds, seeds_from
 from submitter.provenance import Commit
 from submitter.submission import Order
-from submitter.sweep import RunTable
-from submitter.template import ArgStyle, Template
+from submitter.variables import parse_tags, parse_variables
 
 DEFAULT_IMAGE: Final = "vwxyzjn/cleanrl:latest"
 """CleanRL's own image, where the stack has no repository."""
@@ -23,19 +21,12 @@ _SWEEP_TAG: Final = "rl-batch:sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(WhatOptions):
     """The options of `run` that say what to submit; None is what was not given.
 
     Attributes:
         queue: Name of the job queue.
         image: The container image.
-        command: The command, with or without places for values.
-        num_seed: How many seeds.
-        start_seed: The first of them.
-        seeds: Seeds as ranges, `1-3,7`.
-        grid: `axis=value,value` texts.
-        arg_style: How values are added to the command.
-        seed_flag: The command's option for the seed.
         name: The sweep's name.
         owner: Whose sweep it is.
         num_vcpu: vCPUs of a run.
@@ -44,17 +35,12 @@ class RunOptions:
         num_hours: Time limit of an attempt in hours.
         attempts: How often a run is started at most.
         retry_on_error: Whether a run whose program failed is started again.
+        env: `NAME=VALUE` texts, variables of each run.
+        tag: `NAME=VALUE` texts, tags of the jobs.
     """
 
     queue: str
     image: str | None
-    command: str
-    num_seed: int | None
-    start_seed: int | None
-    seeds: str | None
-    grid: tuple[str, ...]
-    arg_style: ArgStyle
-    seed_flag: str
     name: str | None
     owner: str | None
     num_vcpu: int
@@ -63,6 +49,8 @@ class RunOptions:
     num_hours: float
     attempts: int | None
     retry_on_error: bool
+    env: tuple[str, ...]
+    tag: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +61,7 @@ class Prepared:
         name: The sweep's name, without its owner.
         options: What was typed.
         queue: The queue, as the contract has it.
-        repeated: Seeds that were asked for more than once, and are taken once.
-        template: The command with the places of its values.
-        wanted: The runs.
+        asked: The runs and the command.
         record: What the sweep is.
         spec: What each job gets.
     """
@@ -83,9 +69,7 @@ class Prepared:
     name: str
     options: RunOptions
     queue: Queue
-    repeated: tuple[int, ...]
-    template: Template
-    wanted: RunTable
+    asked: Asked
     record: Record
     spec: plan.JobSpec
 
@@ -95,23 +79,25 @@ class Prepared:
         held = capacity.runs_at_once(
             self.queue, vcpus=self.spec.vcpus, memory_mib=self.spec.memory_mib, gpus=self.spec.gpus
         )
-        return min(held, len(self.wanted))
+        return min(held, len(self.asked.runs))
 
     @property
     def ceiling_hours(self) -> float:
         """The most run-hours that can come of it: every run uses up every attempt."""
-        return len(self.wanted) * self.spec.attempts * self.spec.timeout_seconds / 3600
+        return len(self.asked.runs) * self.spec.attempts * self.spec.timeout_seconds / 3600
 
     def order(self, caller: str, contract: StackOutputs) -> Order:
         """Return the order to be submitted, for the owner given or the caller."""
         owner = self.options.owner or caller
         sweep = f"{owner}/{self.name}"
-        spec = replace(self.spec, tags={_SWEEP_TAG: sweep})
+        # A share identifier has letters and digits only.
+        share = "".join(filter(str.isalnum, owner)) if self.queue.fair_share else None
+        spec = replace(self.spec, tags={**self.spec.tags, _SWEEP_TAG: sweep}, share=share)
         return Order(
             sweep=sweep,
-            wanted=self.wanted,
+            wanted=self.asked.runs,
             record=self.record,
-            template=self.template,
+            template=self.asked.template,
             spec=spec,
             queue=self.queue.name,
             definition=plan.job_definition(spec, contract),
@@ -126,12 +112,7 @@ def prepare(options: RunOptions, contract: StackOutputs, commit: Commit | None) 
         UsageError: Something else cannot work.
     """
     queue = find_queue(contract, options.queue)
-    axes = parse_grid(options.grid)
-    names = tuple(axis.name for axis in axes)
-    template = Template.parse(options.command, names, arg_style=options.arg_style, seed_flag=options.seed_flag)
-    asked = _seeds(options)
-    seeds = template.seeds(asked.values if asked else None)
-    wanted = RunTable.product(grid_rows(axes), seeds)
+    what = asked(options)
     image = options.image or contract.image_repository or DEFAULT_IMAGE
     if options.owner is not None and owner_name(options.owner) != options.owner:
         raise UsageError(f"{options.owner!r} is not an owner's name.", f"Write it as {owner_name(options.owner)}.")
@@ -139,12 +120,10 @@ def prepare(options: RunOptions, contract: StackOutputs, commit: Commit | None) 
         name=check_sweep_name(options.name) if options.name else sweep_name(options.command, image),
         options=options,
         queue=queue,
-        repeated=asked.repeated if asked else (),
-        template=template,
-        wanted=wanted,
+        asked=what,
         record=Record(
             command=options.command,
-            axes=names,
+            axes=what.axes,
             image=image,
             commit=commit.id if commit else None,
             dirty=commit.dirty if commit else None,
@@ -166,18 +145,6 @@ def find_queue(contract: StackOutputs, name: str) -> Queue:
     return contract.queues[name]
 
 
-def _seeds(options: RunOptions) -> Seeds | None:
-    if options.seeds is not None:
-        if options.num_seed is not None or options.start_seed is not None:
-            raise UsageError("--seeds already says which seeds.", "Leave out --num-seed and --start-seed.")
-        return parse_seeds(options.seeds)
-    if options.num_seed is None and options.start_seed is None:
-        return None
-    return seeds_from(
-        1 if options.num_seed is None else options.num_seed, 1 if options.start_seed is None else options.start_seed
-    )
-
-
 def _spec(options: RunOptions, queue: Queue, image: str) -> plan.JobSpec:
     gpus = capacity.default_gpus(queue) if options.num_gpu is None else options.num_gpu
     vcpus, memory = options.num_vcpu, options.num_memory
@@ -195,12 +162,15 @@ def _spec(options: RunOptions, queue: Queue, image: str) -> plan.JobSpec:
         timeout_seconds=plan.timeout_seconds(options.num_hours),
         attempts=plan.check_attempts(attempts),
         retry_on_error=options.retry_on_error,
+        environment=parse_variables(options.env),
+        tags=parse_tags(options.tag),
     )
 
 
 def _kept(options: RunOptions) -> Mapping[str, Any]:
     """Return the options that the ledger keeps beside command, image and axes: those that were given."""
-    kept = vars(options) | {"grid": list(options.grid)}
-    for elsewhere in ("command", "image", "name", "owner"):
+    kept = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(options).items()}
+    kept["params"] = options.params.file if options.params else None
+    for elsewhere in ("command", "image", "name", "owner", "like"):
         del kept[elsewhere]
     return {name: value for name, value in kept.items() if value not in (None, [], False)}

@@ -99,6 +99,72 @@ def run(
     return _Run(order, ledger, batch, clock, say).work(fresh=fresh)
 
 
+def check_identity(order: Order, generation: Generation) -> None:
+    """Refuse what is another sweep under the same name.
+
+    Raises:
+        UsageError: The command, how it gets its values, the image or the axes differ.
+    """
+    asked, begun = order.record, generation.record
+    if begun is None:
+        return
+    for what, now, then in (
+        ("the command", asked.command, begun.command),
+        ("the image", asked.image, begun.image),
+        ("the axes", ", ".join(asked.axes) or "none", ", ".join(begun.axes) or "none"),
+        *((f"--{name}", _option(asked, name), _option(begun, name)) for name in ("arg-style", "seed-flag", "no-seed")),
+    ):
+        if now != then:
+            raise UsageError(
+                f"The sweep {order.sweep} was begun with {what} {then!r}, not {now!r}.",
+                "Give this one another --name, or begin the sweep afresh with --new.",
+            )
+
+
+def draft(
+    order: Order, generation: Generation, due: Runs, *, n: int, at: float, by: Writer
+) -> tuple[Entry, list[dict[str, Any]]]:
+    """Return a new entry for the runs that are due, and each slot's request but for the definition's revision.
+
+    Args:
+        order: What is asked for.
+        generation: What there is of the sweep.
+        due: The runs to be submitted.
+        n: The entry's number.
+        at: This machine's clock, in seconds since the epoch.
+        by: Who writes the entry.
+
+    Raises:
+        UsageError: AWS Batch would not take a request.
+    """
+    nonce, definition = str(generation.nonce), order.definition["jobDefinitionName"]
+    slots, requests = [], []
+    for index, array in enumerate(arrays(order.template, nonce, due, order.spec)):
+        name = job_name(order.sweep, nonce, n, index)
+        slots.append(Slot(name=name, runs=array.runs.numbers))
+        requests.append(submit_request(order.spec, array, name=name, queue=order.queue, definition=definition))
+    entry = Entry(
+        n=n,
+        nonce=nonce,
+        kind="run",
+        at=at,
+        by=by,
+        queue=order.queue,
+        definition=definition,
+        runs=due.numbers,
+        added=order.wanted.minus(generation.table),
+        slots=tuple(slots),
+        record=None if generation.entries else order.record,
+    )
+    return entry, requests
+
+
+def _option(record: Record, name: str) -> str:
+    """Return an option as it was typed; a flag as yes or no."""
+    kept = record.options.get(name.replace("-", "_"), False)
+    return str({True: "yes", False: "no"}.get(kept, kept))
+
+
 class _Run:
     """One `run` command."""
 
@@ -117,9 +183,11 @@ class _Run:
         while True:
             opens = not entries or (fresh and entries[-1].nonce == before)
             generation = Generation(entries, mine if opens else entries[-1].nonce)
-            self._check_identity(generation)
+            check_identity(self._order, generation)
             if due := generation.due(self._order.wanted):
-                entry, requests = self._entry(len(entries) + 1, generation, due)
+                entry, requests = draft(
+                    self._order, generation, due, n=len(entries) + 1, at=self._clock.now(), by=self._by
+                )
                 there = self._ledger.put(sweep, entry)
                 if there is None or there.by == self._by:
                     entries = [*entries, self._send(entry, requests)]
@@ -138,54 +206,6 @@ class _Run:
                 self._clock.sleep(wait)
                 wait = min(wait * 2, _LAST_LOOK_SECONDS)
             entries = self._ledger.entries(sweep)
-
-    def _check_identity(self, generation: Generation) -> None:
-        """Refuse what is another sweep under the same name.
-
-        Raises:
-            UsageError: The command, the image or the axes differ.
-        """
-        asked, begun = self._order.record, generation.record
-        if begun is None:
-            return
-        for what, now, then in (
-            ("the command", asked.command, begun.command),
-            ("the image", asked.image, begun.image),
-            ("the axes", ", ".join(asked.axes) or "none", ", ".join(begun.axes) or "none"),
-        ):
-            if now != then:
-                raise UsageError(
-                    f"The sweep {self._order.sweep} was begun with {what} {then!r}, not {now!r}.",
-                    "Give this one another --name, or begin the sweep afresh with --new.",
-                )
-
-    def _entry(self, n: int, generation: Generation, due: Runs) -> tuple[Entry, list[dict[str, Any]]]:
-        """Return a new entry for the runs that are due, and each slot's request but for the revision.
-
-        Raises:
-            UsageError: AWS Batch would not take a request.
-        """
-        order, nonce = self._order, str(generation.nonce)
-        definition = order.definition["jobDefinitionName"]
-        slots, requests = [], []
-        for index, array in enumerate(arrays(order.template, nonce, due, order.spec)):
-            name = job_name(order.sweep, nonce, n, index)
-            slots.append(Slot(name=name, runs=array.runs.numbers))
-            requests.append(submit_request(order.spec, array, name=name, queue=order.queue, definition=definition))
-        entry = Entry(
-            n=n,
-            nonce=nonce,
-            kind="run",
-            at=self._clock.now(),
-            by=self._by,
-            queue=order.queue,
-            definition=definition,
-            runs=due.numbers,
-            added=order.wanted.minus(generation.table),
-            slots=tuple(slots),
-            record=None if generation.entries else order.record,
-        )
-        return entry, requests
 
     def _send(self, entry: Entry, requests: Sequence[dict[str, Any]]) -> Entry:
         """Send an entry's slots and record all the answers; return the entry as it is then.

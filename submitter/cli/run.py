@@ -57,11 +57,11 @@ def run_command(
 
 def _announce(prepared: "Prepared") -> None:
     """Say what is about to be submitted, and the most that it can use."""
-    if prepared.repeated:
-        note(f"Seeds named more than once are taken once: {', '.join(map(str, prepared.repeated))}.")
+    for repeated in prepared.asked.repeated:
+        note(repeated)
     spec, queue = prepared.spec, prepared.queue
     note(
-        f"{prepared.name}: {render.count(len(prepared.wanted), 'run')} on {queue.name}, {prepared.at_once:,} at once; "
+        f"{prepared.name}: {render.count(len(prepared.asked.runs), 'run')} on {queue.name}, {prepared.at_once:,} at once; "
         f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
         f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
         f"{prepared.ceiling_hours:,.0f} run-hours are the ceiling."

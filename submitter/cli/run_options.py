@@ -6,12 +6,26 @@ from typing import Any, Final
 
 import click
 
+from submitter.errors import UsageError
+from submitter.params import Params, parse_params
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _group(*options: Decorator) -> Decorator:
     """Return the options as one decorator; help shows them in this order."""
     return lambda function: reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+def _read_params(_context: click.Context, _option: click.Parameter, file: str | None) -> Params | None:
+    if file is None:
+        return None
+    try:
+        with click.open_file(file, "rb") as opened:  # as bytes, or line breaks inside of values would be changed
+            return parse_params(opened.read().decode(), "standard input" if file == "-" else file)
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"Cannot read {file}: {cause}.", "Give a CSV file, or JSON objects one a line.") from error
 
 
 what: Final = _group(
@@ -32,11 +46,22 @@ what: Final = _group(
     click.option("--num-seed", type=int, metavar="N", help="How many seeds.  [default: 1]"),
     click.option("--start-seed", type=int, metavar="SEED", help="The first of them.  [default: 1]"),
     click.option("--seeds", metavar="RANGES", help="The seeds, such as 1-3,7."),
+    click.option("--no-seed", is_flag=True, help="The command has no seed: nothing is added, and no W&B id is set."),
+    click.option(
+        "--num-jobs", type=int, metavar="N", help="With --no-seed: how many equal jobs, such as agents of a W&B sweep."
+    ),
     click.option(
         "--grid",
         multiple=True,
         metavar="AXIS=VALUES",
         help="A parameter and its values, such as env-id=CartPole-v1,Acrobot-v1; several make every combination.",
+    ),
+    click.option(
+        "--params",
+        metavar="FILE",
+        callback=_read_params,
+        help="A file with a run a line: CSV with a header, or JSON objects (.jsonl); - is standard input. A column "
+        "`seed` is the run's seed.",
     ),
     click.option(
         "--arg-style",
@@ -64,5 +89,7 @@ each_run: Final = _group(
     ),
     click.option("--attempts", type=int, metavar="N", help="Starts of a run at most.  [default: 6 on Spot, else 2]"),
     click.option("--retry-on-error", is_flag=True, help="Start a run again whose program failed, not only a lost one."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of each run; no secrets."),
+    click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag of the jobs on AWS."),
 )
 """What each run gets, and how often it is started."""
