@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 
 
-def root() -> Path:
+def root(tool: str = "pulumi") -> Path:
     """The folder that every checkout of this user shares, outside them all (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "rl-batch" / "pulumi"
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "rl-batch" / tool
 
 
 def complete(folder: Path) -> bool:
@@ -35,16 +35,17 @@ def complete(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def locked() -> Iterator[None]:
+def locked(folder: Path | None = None) -> Iterator[None]:
     """Let one process at a time change the cache, and remove what a killed one left; the lock goes with the process."""
-    root().mkdir(parents=True, exist_ok=True)
-    with (root() / "lock").open("a") as file:
+    folder = folder or root()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("waiting for another process that is installing it")
             fcntl.flock(file, fcntl.LOCK_EX)
-        for left_behind in root().glob("tmp-*"):
+        for left_behind in folder.glob("tmp-*"):
             shutil.rmtree(left_behind, ignore_errors=True)
         yield
 
@@ -57,7 +58,7 @@ def filled(folder: Path, fill: Callable[[Path], None]) -> Path:
     """
     if complete(folder):
         return folder
-    with tempfile.TemporaryDirectory(prefix="tmp-", dir=root()) as temporary:
+    with tempfile.TemporaryDirectory(prefix="tmp-", dir=folder.parent) as temporary:
         staging = Path(temporary) / folder.name
         staging.mkdir()
         fill(staging)

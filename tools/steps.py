@@ -17,12 +17,12 @@ REMIND_AFTER_SECONDS = 30.0
 
 
 class UnavailableError(Exception):
-    """One way to get the Pulumi CLI is closed; the message says why, in half a sentence."""
+    """One way to get a tool is closed; the message says why, in half a sentence."""
 
 
-def say(message: str) -> None:
-    """Write one line about the Pulumi CLI to standard error."""
-    click.echo(f"pulumi: {message}", err=True)
+def say(message: str, about: str = "pulumi") -> None:
+    """Write one line about a tool to standard error."""
+    click.echo(f"{about}: {message}", err=True)
 
 
 def run(
@@ -33,6 +33,7 @@ def run(
     timeout_seconds: float,
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
+    about: str = "pulumi",
 ) -> None:
     """Run a command with its output in `log`, and say every now and then that it is still running.
 
@@ -43,12 +44,13 @@ def run(
         timeout_seconds: When the command is ended, with everything that it started.
         cwd: The working folder, by default this process's.
         env: Variables on top of this process's.
+        about: The tool that it is done for.
 
     Raises:
         UnavailableError: The command failed, was not done in time, or could not be started.
     """
     started = time.monotonic()
-    say(what)
+    say(what, about)
     with log.open("ab") as output:
         try:
             process = subprocess.Popen(
@@ -70,14 +72,14 @@ def run(
             try:
                 process.wait(min(REMIND_AFTER_SECONDS, timeout_seconds - elapsed))
             except subprocess.TimeoutExpired:
-                say(f"still {what}, {time.monotonic() - started:.0f} s so far")
+                say(f"still {what}, {time.monotonic() - started:.0f} s so far", about)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     if process.returncode:
         raise UnavailableError(f"{argv[0]} failed: {last_line(log)}")
-    say(f"done {what} in {time.monotonic() - started:.0f} s")
+    say(f"done {what} in {time.monotonic() - started:.0f} s", about)
 
 
 def last_line(log: Path) -> str:

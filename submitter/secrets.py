@@ -1,0 +1,159 @@
+"""Values that only jobs may see: a W&B key and others, kept as versions of the stack's one secret.
+
+A person's values are one version, a JSON object, with a staging label that is made of a hash of it. Job definitions
+name the label, never the secret as a whole, so that one person's jobs never get another's values. The values are in
+PutSecretValue's request and nowhere else: not in a job's variables, a command line, the ledger or a file.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from submitter.errors import ConfigurationError, UsageError
+from submitter.session import client_config
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_secretsmanager.type_defs import SecretVersionsListEntryTypeDef
+
+# Source: AWS Secrets Manager User Guide, "AWS Secrets Manager quotas", of labels across all versions of a secret.
+_MAX_LABELS: Final = 20
+_MAX_BYTES: Final = 65_536
+_LABEL_PREFIX: Final = "key-"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Named values; neither `repr` nor `str` shows them."""
+
+    _values: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self.names)})"
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, sorted."""
+        return tuple(sorted(self._values))
+
+    def reveal(self) -> dict[str, str]:
+        """Return the values themselves, for the one place that hands them over."""
+        return dict(self._values)
+
+    @cached_property
+    def version_id(self) -> str:
+        """The id of the version that holds them, so that putting them again makes no second one."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """The version's content."""
+        return json.dumps(self._values, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def label(self) -> str:
+        """The staging label of that version."""
+        return f"{_LABEL_PREFIX}{self.version_id[:8]}"
+
+    def references(self, secret_arn: str) -> dict[str, str]:
+        """Return what a job definition says of each name instead of a value.
+
+        Source: Amazon ECS Developer Guide, "Pass Secrets Manager secrets through Amazon ECS environment variables".
+        """
+        return {name: f"{secret_arn}:{name}:{self.label}:" for name in self.names}
+
+
+def collect(names: Sequence[str], environment: Mapping[str, str], *, wandb_key: str | None) -> Secrets:
+    """Return the values of the `--secret` options, each from the variable of that name, and the W&B key.
+
+    Raises:
+        UsageError: A variable is not set, or its name is none.
+    """
+    values = {"WANDB_API_KEY": wandb_key} if wandb_key else {}
+    for name in names:
+        if not _NAME.fullmatch(name):
+            shown = name.partition("=")[0]
+            raise UsageError(f"--secret {shown!r} is not a variable's name.", "Give the name alone, and set its value.")
+        if not (value := environment.get(name)):
+            raise UsageError(f"--secret {name} names a variable that is not set.", f"Set {name} to the value.")
+        values.setdefault(name, value)
+    secrets = Secrets(values)
+    if len(secrets.text.encode()) > _MAX_BYTES:
+        raise UsageError("The secrets are longer than AWS Secrets Manager takes.", f"It takes {_MAX_BYTES:,} bytes.")
+    return secrets
+
+
+class SecretStore:
+    """The stack's secret."""
+
+    def __init__(self, session: "boto3.Session", secret_arn: str) -> None:
+        self._client: SecretsManagerClient = session.client("secretsmanager", config=client_config())
+        self._arn = secret_arn
+
+    def put(self, secrets: Secrets, labels_in_use: Callable[[], set[str]]) -> None:
+        """See to it that there is a version with these values and their label; one call when there is.
+
+        Args:
+            secrets: The values.
+            labels_in_use: The labels that unfinished runs depend on; asked for only when there is no room for one more.
+
+        Raises:
+            ConfigurationError: All labels that the secret may have are in use.
+        """
+        versions = self._client.describe_secret(SecretId=self._arn).get("VersionIdsToStages", {})
+        if secrets.label in versions.get(secrets.version_id, ()):
+            return
+        labels = {label for found in versions.values() for label in found}
+        if secrets.label in labels:
+            raise ConfigurationError(
+                f"The secret's label {secrets.label} is taken by other values.", "Make a new W&B key, and log in again."
+            )
+        if len(labels) >= _MAX_LABELS:
+            self._make_room(labels_in_use())
+        reply = self._client.put_secret_value(
+            SecretId=self._arn,
+            ClientRequestToken=secrets.version_id,
+            SecretString=secrets.text,
+            VersionStages=[secrets.label],
+        )
+        if secrets.label not in reply["VersionStages"]:  # there already, from when its label had to go
+            self._client.update_secret_version_stage(
+                SecretId=self._arn, VersionStage=secrets.label, MoveToVersionId=secrets.version_id
+            )
+
+    def _make_room(self, in_use: set[str]) -> None:
+        """Take the label from the oldest version that no unfinished run depends on; AWS deletes a version without."""
+        for version in sorted(self._versions(), key=lambda version: version["CreatedDate"]):
+            for label in version.get("VersionStages", ()):
+                if label.startswith(_LABEL_PREFIX) and label not in in_use:
+                    self._client.update_secret_version_stage(
+                        SecretId=self._arn, VersionStage=label, RemoveFromVersionId=version["VersionId"]
+                    )
+                    return
+        raise ConfigurationError(
+            f"The stack's secret has no room for another key: unfinished runs use all of its {_MAX_LABELS} labels.",
+            "Wait until some sweeps have ended and look at them with `submitter status NAME`, which notes that.",
+        )
+
+    def _versions(self) -> "Iterator[SecretVersionsListEntryTypeDef]":
+        more: dict[str, Any] = {}
+        while True:
+            page = self._client.list_secret_version_ids(SecretId=self._arn, **more)
+            yield from page["Versions"]
+            if not page.get("NextToken"):
+                return
+            more = {"NextToken": page["NextToken"]}
+
+
+def labels_of(references: Mapping[str, str]) -> set[str]:
+    """Return the labels that a job definition's secrets refer to."""
+    return {parts[8] for value in references.values() if len(parts := value.split(":")) > 8}
