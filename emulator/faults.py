@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from werkzeug.test import run_wsgi_app
 
-from emulator.replies import error_reply, failed, throttled
+from emulator.replies import error_reply, expired, failed, throttled
 from emulator.wsgi import ReplyWithheldError
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from emulator.clock import Clock
     from emulator.loop import LoopThread
 
-Kind = Literal["throttle", "error", "error-after", "drop", "delay", "late"]
+Kind = Literal["throttle", "expired", "error", "error-after", "drop", "delay", "late"]
+
+_REFUSALS = {"throttle": throttled, "expired": expired, "error": failed}
 
 
 @dataclass(kw_only=True)
@@ -28,7 +30,7 @@ class Rule:
     Attributes:
         service: The service as its requests are signed (`batch`).
         operation: The operation (`SubmitJob`); `*` means every one of the service.
-        kind: `throttle` and `error` refuse without acting, `error-after` acts and then answers 500, `drop` acts and
+        kind: `throttle`, `expired` (credentials) and `error` refuse without acting, `error-after` acts and then answers 500, `drop` acts and
             closes the connection, `delay` waits before acting, `late` closes the connection at once and acts later.
         count: How many calls it happens to; None means every one until the rule is removed.
         skip: How many matching calls pass unharmed first.
@@ -108,8 +110,8 @@ class Faults:
         """Serve one request, as the rules have it."""
         call: Call = environ["emulator.call"]
         rule = self._hit(call)
-        if rule and rule.kind in ("throttle", "error"):
-            code, message, status = (throttled if rule.kind == "throttle" else failed)(call.service)
+        if rule and (refuse := _REFUSALS.get(rule.kind)):
+            code, message, status = refuse(call.service)
             self._record.add(call, status)
             return error_reply(call.service, code, message, status, start_response)
         if rule and rule.kind == "late":

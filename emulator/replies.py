@@ -47,3 +47,9 @@ def failed(service: str) -> tuple[str, str, int]:
     """Code, message and HTTP status of a service that fails."""
     code = "ServerException" if service == "batch" else "InternalFailure"
     return code, "The service failed.", 500
+
+
+def expired(service: str) -> tuple[str, str, int]:
+    """Code, message and HTTP status when the caller's temporary credentials have expired."""
+    code = "ExpiredToken" if service in _XML else "ExpiredTokenException"
+    return code, "The security token included in the request is expired", 403

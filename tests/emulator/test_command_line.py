@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from emulator.home import CHECKOUT, Home
+from emulator.home import CHECKOUT, Home, Running, process_start
 
 Emulator = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -131,3 +131,43 @@ def test_a_port_that_is_taken_is_one_sentence_with_the_log(home: Home, emulator:
     assert "Traceback" not in failed.stderr
     assert "Traceback" in home.log.read_text()
     assert emulator("status").returncode == 3
+
+
+@pytest.fixture
+def server(home: Home, emulator: Emulator) -> Running:
+    """For the fixtures that make clients and queues: an account in a process of its own."""
+    emulator("start")
+    return home.running()
+
+
+@pytest.mark.parametrize("ending", ["stop", "crash"])
+def test_no_process_of_a_job_outlives_the_account(
+    *,
+    server: Running,
+    emulator: Emulator,
+    aws: Callable[[str], Any],
+    queue: Callable[..., Any],
+    wait_until: Callable[..., Any],
+    tmp_path: Path,
+    ending: str,
+) -> None:
+    """Not even one in a session of its own, and not even when the account is killed."""
+    queue("q")
+    pids = tmp_path / "pids"
+    script = f"cd '{tmp_path}'; setsid sleep 300 & echo $$ $! > pids.new; mv pids.new pids; wait"
+    aws("batch").register_job_definition(
+        jobDefinitionName="d",
+        type="container",
+        containerProperties={"image": "i", "command": ["sh", "-c", script], "vcpus": 1, "memory": 100},
+    )
+    aws("batch").submit_job(jobName="j", jobQueue="q", jobDefinition="d")
+    wait_until(pids.exists)
+    processes = [(pid, process_start(pid)) for pid in map(int, pids.read_text().split())]
+    assert len(processes) == 2
+    assert None not in dict(processes).values()
+    if ending == "stop":
+        assert emulator("stop").returncode == 0
+        assert not any(process_start(pid) == started for pid, started in processes)
+    else:
+        os.kill(server.pid, signal.SIGKILL)
+        wait_until(lambda: not any(process_start(pid) == started for pid, started in processes))
