@@ -30,8 +30,9 @@ class Rule:
     Attributes:
         service: The service as its requests are signed (`batch`).
         operation: The operation (`SubmitJob`); `*` means every one of the service.
-        kind: `throttle`, `expired` (credentials) and `error` refuse without acting, `error-after` acts and then answers 500, `drop` acts and
-            closes the connection, `delay` waits before acting, `late` closes the connection at once and acts later.
+        kind: `throttle`, `expired` (credentials) and `error` refuse without acting, `error-after` acts and then answers
+            500, `drop` acts and closes the connection, `delay` waits before acting, `late` closes the connection at
+            once and acts later.
         count: How many calls it happens to; None means every one until the rule is removed.
         skip: How many matching calls pass unharmed first.
         share: The share of the matching calls after those that it happens to, evenly spread, not by chance.
