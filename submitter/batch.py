@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _IDS_PER_DESCRIBE: Final = 100
 """DescribeJobs and DescribeJobQueues take at most 100 names."""
 
+_IDS_PER_TERMINATE: Final = 50
+"""TerminateJobs takes at most 50 jobs."""
+
+_TERMINATE_ROUNDS: Final = 8
+"""Jobs that were throttled within a call of TerminateJobs are named again so often."""
+
 _SECONDS_PER_SUBMIT: Final = 1 / 50
 """SubmitJob may be called 50 times a second, "AWS Batch service quotas" in the user guide."""
 
@@ -114,10 +120,15 @@ class Batch:
             request: RegisterJobDefinition's arguments; the name carries a hash of the content.
         """
         name = request["jobDefinitionName"]
+        if found := self.find_definition(name):
+            return found
+        return f"{name}:{self._client.register_job_definition(**request)['revision']}"
+
+    def find_definition(self, name: str) -> str | None:
+        """Return name:revision of the newest active job definition of this name, or None."""
         pages = self._client.get_paginator("describe_job_definitions").paginate(jobDefinitionName=name, status="ACTIVE")
         revisions = [found["revision"] for page in pages for found in page["jobDefinitions"]]
-        revision = max(revisions) if revisions else self._client.register_job_definition(**request)["revision"]
-        return f"{name}:{revision}"
+        return f"{name}:{max(revisions)}" if revisions else None
 
     def submit(self, request: Mapping[str, Any], *, sign_until: float) -> Answer:
         """Send SubmitJob once, and say what is known then.
@@ -184,6 +195,29 @@ class Batch:
     def terminate(self, job: str, reason: str) -> None:
         """End a job, or the whole array; one that has ended already stays as it is."""
         self._client.terminate_job(jobId=job, reason=reason)
+
+    def terminate_all(self, jobs: Sequence[str], reason: str) -> None:
+        """End jobs, arrays and children alike; those that have ended, or that AWS has forgotten, stay as they are.
+
+        Raises:
+            AwsError: AWS does not end one of them.
+        """
+        left = list(jobs)
+        for wait in (2**n for n in range(_TERMINATE_ROUNDS)):
+            errors = [
+                error
+                for chunk in _chunks(left, _IDS_PER_TERMINATE)
+                for error in self._client.terminate_jobs(jobs=chunk, reason=reason)["errors"]
+            ]
+            left = [error["job"] for error in errors]
+            if not left:
+                return
+            refused = [error for error in errors if error["code"] not in {*_THROTTLED, "ServerException"}]
+            if refused:
+                break
+            self._clock.sleep(wait)
+        first = (refused or errors)[0]
+        raise AwsError(f"AWS did not end {len(left)} jobs; of {first['job']} it said: {first['message']}")
 
     def _pace(self) -> None:
         wait = self._next_submit - self._clock.now()

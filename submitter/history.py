@@ -91,6 +91,7 @@ class Entry:
         added: Those of them that no entry of the generation had before; their numbers follow those that it had.
         slots: Its SubmitJob calls.
         record: What the sweep is; on the entry that opens a generation.
+        done: Of a cancel, whether every job that was sent before it has been ended.
     """
 
     n: int
@@ -105,6 +106,7 @@ class Entry:
     added: RunTable = field(default_factory=RunTable)
     slots: tuple[Slot, ...] = ()
     record: Record | None = None
+    done: bool = False
 
 
 @dataclass(frozen=True)

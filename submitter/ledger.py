@@ -70,19 +70,8 @@ class Ledger:
         Raises:
             UsageError: The entry is larger than an item may be.
         """
-        item = _to_item(sweep, entry)
-        if len(json.dumps(item).encode()) + _ANSWER_BYTES * len(entry.runs) > _MAX_ITEM_BYTES:
-            raise UsageError(
-                f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
-                "Submit them in parts, for example some of the seeds first.",
-            )
         try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression="attribute_not_exists(n)",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            self._client.put_item(**put_request(self._table, sweep, entry))
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
@@ -113,6 +102,17 @@ class Ledger:
         """Write how the runs of a slot ended, unless it is written; return the entry as it then is."""
         return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in ended]})
 
+    def done(self, sweep: str, entry: Entry) -> Entry:
+        """Write that every job that was sent before a cancel has been ended; return the entry as it then is."""
+        reply = self._client.update_item(
+            TableName=self._table,
+            Key=_key(sweep, entry),
+            UpdateExpression="SET done = :done",
+            ExpressionAttributeValues={":done": {"BOOL": True}},
+            ReturnValues="ALL_NEW",
+        )
+        return _from_item(reply["Attributes"])
+
     def sweeps(self, owner: str | None = None) -> list[SweepSummary]:
         """Return all sweeps, or an owner's, the newest first. Reads the whole table."""
         filters: dict[str, Any] = {}
@@ -139,7 +139,7 @@ class Ledger:
         sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)
         reply = self._client.update_item(
             TableName=self._table,
-            Key={"sweep": {"S": sweep}, "n": {"N": str(entry.n)}},
+            Key=_key(sweep, entry),
             UpdateExpression=f"SET {sets}",
             ExpressionAttributeNames={"#s": "slots", "#a": attribute},
             ExpressionAttributeValues={f":v{i}": _SERIALIZER.serialize(value) for i, value in values.items()},
@@ -148,8 +148,32 @@ class Ledger:
         return _from_item(reply["Attributes"])
 
 
+def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
+    """Return PutItem's arguments for an entry.
+
+    Raises:
+        UsageError: The entry is larger than an item may be.
+    """
+    item = _to_item(sweep, entry)
+    if len(json.dumps(item).encode()) + _ANSWER_BYTES * len(entry.runs) > _MAX_ITEM_BYTES:
+        raise UsageError(
+            f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
+            "Submit them in parts, for example some of the seeds first.",
+        )
+    return {
+        "TableName": table,
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(n)",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
 _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
+
+
+def _key(sweep: str, entry: Entry) -> dict[str, Any]:
+    return {"sweep": {"S": sweep}, "n": {"N": str(entry.n)}}
 
 
 def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
@@ -195,6 +219,7 @@ def _from_item(item: Mapping[str, Any]) -> Entry:
         added=RunTable.from_json(json.loads(values.get("added", "[]"))),
         slots=tuple(map(_to_slot, values["slots"])),
         record=_to_record(values["record"]) if "record" in values else None,
+        done=values.get("done", False),
     )
 
 

@@ -8,8 +8,16 @@ FINAL: Final[frozenset[Literal["SUCCEEDED", "FAILED"]]] = frozenset({"SUCCEEDED"
 
 SPOT_RECLAIMED: Final = "Spot interruption: EC2 has reclaimed the instance"
 
+CANCEL_REASON: Final = "cancelled by `submitter cancel`"
+"""What Batch is told when a run is cancelled, and gives back as its status reason."""
+
 _GENERIC: Final = frozenset({"Essential container in task exited", "Array Child Job failed"})
 """Status reasons that say nothing beyond the status."""
+
+
+def state(job: Mapping[str, Any]) -> str:
+    """Return a job's status in lower case, or `cancelled` where that is how it failed."""
+    return "cancelled" if _cancelled(job) else str(job["status"]).lower()
 
 
 def reason(job: Mapping[str, Any], *, spot: bool) -> str | None:
@@ -19,7 +27,7 @@ def reason(job: Mapping[str, Any], *, spot: bool) -> str | None:
         job: A job of DescribeJobs, or a summary of ListJobs.
         spot: Whether its queue runs on Spot instances.
     """
-    if job["status"] == "SUCCEEDED":
+    if job["status"] == "SUCCEEDED" or _cancelled(job):
         return None
     if job["status"] != "FAILED" and (attempts := job.get("attempts")):
         why = _reason(attempts[-1], spot=spot) or "failed"
@@ -62,6 +70,10 @@ def _reason(attempt: Mapping[str, Any], *, spot: bool) -> str | None:
     elif container.get("exitCode"):
         words.append(f"exit code {container['exitCode']}")
     return "; ".join(words) or None
+
+
+def _cancelled(job: Mapping[str, Any]) -> bool:
+    return bool(job["status"] == "FAILED" and job.get("statusReason") == CANCEL_REASON)
 
 
 def _host_lost(status_reason: str) -> bool:

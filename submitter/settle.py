@@ -1,12 +1,14 @@
 """Open slots: finding out whether a SubmitJob whose answer nobody has seen made a job."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from submitter.batch import Batch
 from submitter.history import VOID, Entry, Place, Slot
 from submitter.ledger import Ledger
+from submitter.render import duration
+from submitter.session import Clock
 
 SIGNED_WITHIN: Final = 60
 """Seconds after an entry's `at` within which its requests may be signed, by the writer's own clock."""
@@ -19,6 +21,11 @@ LISTING_LAG: Final = 60
 
 REMEMBERED: Final = 6 * 86400
 """Seconds for which "not listed" means "never made": AWS keeps ended jobs for at least seven days."""
+
+
+_FIRST_LOOK_SECONDS: Final = 5
+_LAST_LOOK_SECONDS: Final = 30
+"""The wait between two looks at open slots doubles from the first to the last."""
 
 
 @dataclass(frozen=True)
@@ -74,3 +81,30 @@ class Settling:
         if date <= decided_after:
             return Open(decided_after - date + 1)
         return self.record(entry, {place.index: VOID})
+
+
+class Patience:
+    """The waits between two looks at open slots, and what is said about them.
+
+    Args:
+        clock: This machine's.
+        say: Told, in a sentence, what the user waits for.
+    """
+
+    def __init__(self, clock: Clock, say: Callable[[str], None]) -> None:
+        self._clock, self._say = clock, say
+        self._seconds = _FIRST_LOOK_SECONDS
+
+    def wait(self, found: Iterable[Entry | Open]) -> None:
+        """Wait when any of the slots that were looked at is still open, each time longer."""
+        if seconds := max((one.seconds for one in found if isinstance(one, Open)), default=0.0):
+            self.sleep(
+                "AWS's answer to an earlier submission was lost: looking whether it made its jobs, "
+                f"for {duration(seconds)} at most."
+            )
+
+    def sleep(self, why: str) -> None:
+        """Say why, and wait."""
+        self._say(why)
+        self._clock.sleep(self._seconds)
+        self._seconds = min(self._seconds * 2, _LAST_LOOK_SECONDS)

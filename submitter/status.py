@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from submitter.batch import Batch
+from submitter.cancel import Cancels
 from submitter.errors import UsageError, WaitTimeoutError
 from submitter.history import Ended, Entry, Generation, Place
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
-from submitter.reasons import FINAL, attempts, log_streams, reason
+from submitter.reasons import FINAL, attempts, log_streams, reason, state
 from submitter.session import Clock
-from submitter.settle import Open, Settling
+from submitter.settle import Open
 from submitter.sweep import Row
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ UNKNOWN: Final = "unknown"
 NOT_SUBMITTED: Final = "not submitted"
 """Asked for, and AWS refused or the submission was broken off: `run` sends it."""
 
-OVER: Final = frozenset({"succeeded", "failed", UNKNOWN, NOT_SUBMITTED})
+CANCELLED: Final = "cancelled"
+"""Ended by `cancel`, or cancelled before it was submitted."""
+
+OVER: Final = frozenset({"succeeded", "failed", CANCELLED, UNKNOWN, NOT_SUBMITTED})
 """The states that do not change by themselves; the others are Batch's statuses in lower case, and :data:`DECIDING`."""
 
 _MAX_REASONS: Final = 20
@@ -53,6 +57,7 @@ class RunStatus:
         stopped_at: When it ended, likewise.
         job: Id of its job or array's child.
         queue: The job queue that it was sent to.
+        image: The image that it was sent with.
         log_stream: The newest attempt's log stream.
     """
 
@@ -66,6 +71,7 @@ class RunStatus:
     stopped_at: int | None = None
     job: str | None = None
     queue: str | None = None
+    image: str | None = None
     log_stream: str | None = None
 
 
@@ -138,10 +144,15 @@ class StatusReader:
         return SweepStatus(sweep=sweep, generation=generation, counts=Counter(r.status for r in told), runs=told)
 
     def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
-        """Look once at every open slot; return the entries, and the names of slots that nobody can decide any more."""
-        settling = Settling(sweep, self._ledger, self._batch)
-        now = list(entries)
-        generation = Generation(entries)
+        """Complete cancels, and look once at every open slot.
+
+        Returns:
+            The entries, and the names of the slots that nobody can decide any more.
+        """
+        cancels = Cancels(sweep, self._ledger, self._batch)
+        settling = cancels.settling
+        now, _ = cancels.carry_out(entries)
+        generation = Generation(now)
         for place in generation.open_places(generation.standing()):
             current = Place(now[place.entry.n - 1], place.index)
             if not isinstance(found := settling.settle(current), Open):
@@ -155,18 +166,18 @@ class StatusReader:
         if parent["status"] == "SUCCEEDED":
             return (Ended(state="succeeded", reason=None, runs=runs),)
         if len(runs) == 1:
-            return (Ended(state="failed", reason=reason(parent, spot=spot), runs=runs),)
+            return (Ended(state=state(parent), reason=reason(parent, spot=spot), runs=runs),)
         children: dict[str, Mapping[str, Any]] = {
             child["jobId"]: child for status in FINAL for child in self._batch.children(parent["jobId"], status)
         }
         if not children:  # the parent failed before it had any
-            return (Ended(state="failed", reason=reason(parent, spot=spot), runs=runs),)
+            return (Ended(state=state(parent), reason=reason(parent, spot=spot), runs=runs),)
         ids = place.jobs()
         children.update(self._batch.describe(child for child in ids.values() if child not in children))
         final = {n: found for n, child in ids.items() if (found := children.get(child)) and found["status"] in FINAL}
         if len(final) < len(runs):  # the listing lags behind: a later look will tell
             return ()
-        return _grouped({n: (child["status"].lower(), reason(child, spot=spot)) for n, child in final.items()})
+        return _grouped({n: (state(child), reason(child, spot=spot)) for n, child in final.items()})
 
     def _spot(self, queue: str) -> bool:
         found = self._contract.queues.get(queue)
@@ -194,7 +205,7 @@ class _Look:
             if place := self._newest.get(number):
                 by_slot.setdefault(place.slot.name, []).append(number)
             else:
-                counts[NOT_SUBMITTED] += 1
+                counts[self._nowhere(number)] += 1
         for numbers in by_slot.values():
             counts += self._slot_counts(self._newest[numbers[0]], numbers)
         return counts
@@ -213,6 +224,10 @@ class _Look:
             return Counter({status: len(numbers)})
         counts[status] += len(numbers) - counts.total()  # children that are not made yet
         return +counts
+
+    def _nowhere(self, number: int) -> str:
+        """Return the status of a run that stands in no slot."""
+        return CANCELLED if number in self._generation.cancelled else NOT_SUBMITTED
 
     def _whole(self, place: Place) -> str:
         """Return the status of a slot as a whole."""
@@ -244,10 +259,16 @@ class _Look:
         for number, row, seed in self._generation.table.runs():
             place, job = self._newest.get(number), jobs.get(number)
             if place is None:
-                told.append(RunStatus(number=number, row=row, seed=seed, status=NOT_SUBMITTED))
+                told.append(RunStatus(number=number, row=row, seed=seed, status=self._nowhere(number)))
                 continue
             run = RunStatus(
-                number=number, row=row, seed=seed, status=self._whole(place), job=job, queue=place.entry.queue
+                number=number,
+                row=row,
+                seed=seed,
+                status=self._whole(place),
+                job=job,
+                queue=place.entry.queue,
+                image=place.entry.spec.image if place.entry.spec else None,
             )
             if detail := details.get(job or ""):
                 run = _detailed(run, detail, spot=self._spot(place.entry.queue))
@@ -307,7 +328,7 @@ def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool) -> RunStatu
     streams = log_streams(job)
     return replace(
         run,
-        status=job["status"].lower(),
+        status=state(job),
         reason=reason(job, spot=spot),
         attempts=attempts(job),
         started_at=job.get("startedAt"),
