@@ -6,6 +6,11 @@ from botocore import exceptions as aws
 
 from submitter.errors import AwsError, ConfigurationError, SubmitterError
 
+THROTTLED: Final = frozenset(
+    {"TooManyRequestsException", "ThrottlingException", "Throttling", "RequestLimitExceeded", "RequestThrottled"}
+)
+"""Codes by which services say that they were called too often."""
+
 _LOG_IN: Final = "Log in again (`aws sso login`, or new keys), then type the same command: nothing is sent twice."
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _BAD_CREDENTIALS: Final = frozenset(
@@ -40,6 +45,29 @@ def explain(error: Exception) -> SubmitterError | None:
             return AwsError(f"The call to AWS failed: {error}")
         case _:
             return None
+
+
+def is_throttling(error: aws.ClientError) -> bool:
+    """Tell whether AWS was called too often."""
+    return error.response["ResponseMetadata"]["HTTPStatusCode"] == 429 or error_code(error) in THROTTLED
+
+
+def passing(error: Exception) -> SubmitterError | None:
+    """Return what to tell about an error that may pass while one waits, or None for one that will not.
+
+    No network, a service that is down or asked too often, and credentials that have expired pass.
+    """
+    match error:
+        case aws.ClientError() if is_throttling(error) or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
+            return AwsError(f"AWS does not answer {error.operation_name} at present ({error_code(error)}).")
+        case aws.HTTPClientError() | aws.ConnectionError():
+            return AwsError(f"AWS cannot be reached: {error}.")
+        case aws.ClientError() if error_code(error) not in _EXPIRED | _BAD_CREDENTIALS:
+            return None
+        case aws.ProfileNotFound() | aws.NoRegionError():
+            return None
+    explained = explain(error)
+    return explained if isinstance(explained, ConfigurationError) else None
 
 
 def _explain_refusal(error: aws.ClientError) -> SubmitterError:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from submitter.batch import Batch
 from submitter.cancel import Cancels
-from submitter.errors import UsageError, WaitTimeoutError
+from submitter.errors import UsageError
 from submitter.history import Ended, Entry, Generation, Place
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import FINAL, attempts, log_streams, reason, state
-from submitter.session import Clock
 from submitter.settle import Open
 from submitter.sweep import Row
 
@@ -278,37 +277,6 @@ class _Look:
                 run = replace(run, status=end.state, reason=end.reason)
             told.append(run)
         return tuple(told)
-
-
-def wait(
-    read: Callable[[], SweepStatus],
-    *,
-    clock: Clock,
-    poll_seconds: float,
-    timeout_seconds: float | None = None,
-    seen: Callable[[SweepStatus], None],
-) -> SweepStatus:
-    """Read again and again until every run is over, and return the last status.
-
-    Args:
-        read: Reads the status.
-        clock: This machine's.
-        poll_seconds: Time between two looks.
-        timeout_seconds: Give up after this long.
-        seen: Told each status.
-
-    Raises:
-        WaitTimeoutError: The time is up.
-    """
-    began = clock.now()
-    while True:
-        status = read()
-        seen(status)
-        if status.over:
-            return status
-        if timeout_seconds is not None and clock.now() - began + poll_seconds > timeout_seconds:
-            raise WaitTimeoutError(f"{status.sweep} is not over after {timeout_seconds:g} s.", "Its runs go on.")
-        clock.sleep(poll_seconds)
 
 
 def _with(entries: Sequence[Entry], changed: Entry) -> list[Entry]:

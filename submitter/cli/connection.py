@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError
+
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
-from submitter.errors import UsageError
+from submitter.dryrun import dry_run
+from submitter.errors import SubmitterError, UsageError
 from submitter.history import Generation
 from submitter.ledger import Ledger
 from submitter.logs import Line, LogReader
@@ -15,8 +18,9 @@ from submitter.provenance import current_commit
 from submitter.request import Prepared, RunOptions, prepare
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
-from submitter.status import RunStatus, StatusReader, SweepStatus, wait
+from submitter.status import RunStatus, StatusReader, SweepStatus
 from submitter.submission import Order, Outcome, run
+from submitter.waiting import wait
 
 if TYPE_CHECKING:
     import boto3
@@ -61,6 +65,21 @@ class Connection:
         """Submit what is not submitted yet; see :func:`submitter.submission.run`."""
         return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, fresh=fresh, say=say)
 
+    def dry_run(self, prepared: Prepared, *, fresh: bool, say: Callable[[str], None]) -> dict[str, Any]:
+        """Return the requests that :meth:`submit` would send; see :func:`submitter.dryrun.dry_run`.
+
+        Without access to the account it is as if nothing of the sweep were submitted, and `say` is told so.
+        """
+        try:
+            order = self.order(prepared)
+            entries = self.ledger.entries(order.sweep)
+            definition = self.batch.find_definition(order.definition["jobDefinitionName"])
+        except BotoCoreError as error:
+            say(f"{error} This is what a first submission would send.")
+            order, entries, definition = prepared.order("OWNER", self.contract), [], None
+        table, now = self.contract.ledger_table, self.clock.now()
+        return dry_run(order, entries, fresh=fresh, definition=definition, table=table, now=now)
+
     def generation(self, name: str, owner: str | None) -> tuple[str, Generation]:
         """Return a sweep's full name and its newest generation, by the ledger alone.
 
@@ -76,18 +95,33 @@ class Connection:
         self,
         sweep: str,
         *,
+        runs: bool = False,
         poll_seconds: float,
-        timeout_seconds: float | None,
+        timeout_seconds: float | None = None,
+        fail_fast: bool = False,
         seen: Callable[[SweepStatus], None],
+        troubled: Callable[[SubmitterError], None],
     ) -> SweepStatus:
-        """Wait until every run of a sweep is over; see :func:`submitter.status.wait`."""
+        """Wait until every run of a sweep is over; see :func:`submitter.waiting.wait`."""
+
+        def trouble(error: SubmitterError) -> None:
+            troubled(error)
+            self._reconnect()
+
         return wait(
-            lambda: self.status.read(sweep),
+            lambda: self.status.read(sweep, runs=runs),
             clock=self.clock,
             poll_seconds=poll_seconds,
             timeout_seconds=timeout_seconds,
+            fail_fast=fail_fast,
             seen=seen,
+            troubled=trouble,
         )
+
+    def _reconnect(self) -> None:
+        """Open everything anew when it is next used: a session never reads credentials twice."""
+        for name in ("_session", "ledger", "batch", "status", "logs"):
+            self.__dict__.pop(name, None)
 
     def log_lines(self, run: RunStatus, *, follow: bool, say: Callable[[str], None]) -> Iterator[Line]:
         """Yield what a run has logged, or tell why there is nothing."""

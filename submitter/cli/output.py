@@ -1,11 +1,12 @@
 """What several commands tell: notes on standard error, counts, and a status for scripts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submitter import render
+from submitter.errors import ConfigurationError, SubmitterError
 from submitter.names import run_id
 
 if TYPE_CHECKING:
@@ -15,6 +16,28 @@ if TYPE_CHECKING:
 def note(text: str, *, prefix: str = "") -> None:
     """Tell a person something that is no result: on standard error."""
     click.echo(f"{prefix}{text}", err=True)
+
+
+class Teller:
+    """Tells a text, when called with it, unless it was the last one that it told."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell, self._last = tell, ""
+
+    def __call__(self, text: str) -> None:  # noqa: D102 - the class says it
+        if text != self._last:
+            self._tell(text)
+        self._last = text
+
+
+def trouble_text(trouble: SubmitterError) -> str:
+    """Return what to say about an error that may pass while one waits."""
+    if isinstance(trouble, ConfigurationError):
+        return (
+            f"{trouble.message} Log in again in another terminal (`aws sso login`, or new keys in the same profile): "
+            "waiting goes on."
+        )
+    return f"{trouble.message} Waiting goes on."
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

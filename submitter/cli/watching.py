@@ -7,7 +7,7 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import counts_text, note, status_values
+from submitter.cli.output import Teller, counts_text, note, status_values, trouble_text
 from submitter.errors import RunsFailedError
 from submitter.stack import StackSource
 
@@ -40,15 +40,24 @@ def status_command(source: StackSource, *, name: str, owner: str | None, each_ru
 @options.sweep_name
 @options.owner
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after this long (exit 124).")
+@click.option("--fail-fast", is_flag=True, help="Stop waiting as soon as a run has failed.")
 @options.poll
 @options.as_json
 @click.pass_obj
 def wait_command(
-    source: StackSource, *, name: str, owner: str | None, timeout: float | None, poll: float, as_json: bool
+    source: StackSource,
+    *,
+    name: str,
+    owner: str | None,
+    timeout: float | None,
+    fail_fast: bool,
+    poll: float,
+    as_json: bool,
 ) -> None:
     """Wait until a sweep's runs have ended; exit 1 if any failed."""
     connection = options.connect(source)
-    status = wait_and_tell(connection, connection.full_name(name, owner), poll=poll, timeout=timeout)
+    sweep = connection.full_name(name, owner)
+    status = wait_and_tell(connection, sweep, poll=poll, timeout=timeout, fail_fast=fail_fast)
     if as_json:
         click.echo(render.document("status", status_values(status, each_run=False)))
     else:
@@ -56,18 +65,20 @@ def wait_command(
     check_succeeded(status)
 
 
-def wait_and_tell(connection: "Connection", sweep: str, *, poll: float, timeout: float | None = None) -> "SweepStatus":
+def wait_and_tell(
+    connection: "Connection", sweep: str, *, poll: float, timeout: float | None = None, fail_fast: bool = False
+) -> "SweepStatus":
     """Wait until the runs have ended, saying on standard error how they stand whenever that changes."""
-    told = ""
-
-    def tell(status: "SweepStatus") -> None:
-        nonlocal told
-        if (text := counts_text(status.counts)) != told:
-            note(text)
-            told = text
-
+    tell = Teller(note)
     try:
-        return connection.wait(sweep, poll_seconds=poll, timeout_seconds=timeout, seen=tell)
+        return connection.wait(
+            sweep,
+            poll_seconds=poll,
+            timeout_seconds=timeout,
+            fail_fast=fail_fast,
+            seen=lambda status: tell(counts_text(status.counts)),
+            troubled=lambda trouble: tell(trouble_text(trouble)),
+        )
     except KeyboardInterrupt:
         note(f"The runs go on; `submitter status {sweep}` tells how they stand.")
         raise

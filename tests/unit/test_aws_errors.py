@@ -1,14 +1,19 @@
 """What boto3's errors become."""
 
+from typing import Any
+
 import pytest
 from botocore import exceptions as aws
 
-from submitter.aws_errors import explain
+from submitter.aws_errors import explain, passing
 from submitter.errors import AwsError, ConfigurationError
 
 
-def refusal(code: str) -> aws.ClientError:
-    return aws.ClientError({"Error": {"Code": code, "Message": "AWS's words"}}, "SubmitJob")
+def refusal(code: str, status: int = 400) -> aws.ClientError:
+    metadata: Any = {"HTTPStatusCode": status}
+    return aws.ClientError(
+        {"Error": {"Code": code, "Message": "AWS's words"}, "ResponseMetadata": metadata}, "SubmitJob"
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,3 +48,33 @@ def test_an_unreachable_aws_is_one_sentence() -> None:
 
 def test_a_bug_of_ours_is_not_explained_away() -> None:
     assert explain(KeyError("x")) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("TooManyRequestsException", 429),
+        refusal("ThrottlingException"),
+        refusal("InternalFailure", 500),
+        refusal("ExpiredTokenException", 403),
+        aws.EndpointConnectionError(endpoint_url="http://127.0.0.1:1"),
+        aws.TokenRetrievalError(provider="sso", error_msg="it has expired"),
+        aws.NoCredentialsError(),
+    ],
+)
+def test_busy_services_lost_networks_and_expired_credentials_pass(error: Exception) -> None:
+    assert passing(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("AccessDeniedException"),
+        refusal("ClientException"),
+        aws.ProfileNotFound(profile="lab"),
+        aws.NoRegionError(),
+        ValueError("a bug"),
+    ],
+)
+def test_refusals_and_bugs_do_not_pass(error: Exception) -> None:
+    assert passing(error) is None

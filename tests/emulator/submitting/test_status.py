@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from submitter.errors import UsageError, WaitTimeoutError
+from submitter.errors import UsageError
 from submitter.numbers import NumberSet
 from submitter.reasons import SPOT_RECLAIMED
-from submitter.session import Clock
-from submitter.status import SweepStatus, wait
+from submitter.status import SweepStatus
 
 WaitUntil = Callable[..., Any]
 FAIL_2 = "test {seed} != 2"
@@ -138,18 +137,3 @@ def test_how_an_array_of_thousands_ended_is_read_from_lists_of_its_children(
     assert {how.state for how in written} == {"failed"}
     assert NumberSet(number for how in written for number in how.runs) == NumberSet(range(1, 2001))
     assert all("enough" in how.reason for how in written)
-
-
-def test_waiting_ends_when_every_run_has_ended(machine: Any) -> None:
-    machine.run([1, 2, 3], command=FAIL_2)
-    seen: list[SweepStatus] = []
-    clock = Clock()
-    status = wait(machine.status, clock=clock, poll_seconds=0.05, seen=seen.append)
-    assert status.counts == {"succeeded": 2, "failed": 1}
-    assert seen[-1] is status
-
-
-def test_waiting_gives_up_when_the_time_is_up(machine: Any) -> None:
-    machine.run([1], command="sleep 600; echo {seed}")
-    with pytest.raises(WaitTimeoutError, match="not over after 100 s"):
-        wait(machine.status, clock=machine.clock, poll_seconds=30, timeout_seconds=100, seen=lambda _: None)

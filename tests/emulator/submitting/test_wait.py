@@ -1,0 +1,121 @@
+"""Waiting until a sweep is over, through whatever happens meanwhile."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from submitter.errors import ConfigurationError, SubmitterError, WaitTimeoutError
+from submitter.session import Clock, client_config
+from submitter.status import SweepStatus
+from submitter.waiting import wait
+
+FAIL_2 = "test {seed} != 2"
+FOR_LONG = "sleep 600; echo {seed}"
+Fault = Callable[..., None]
+
+
+class Watch:
+    """Waits by a clock of the test's, and remembers what was told and how long each pause was."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.seen: list[SweepStatus] = []
+        self.troubles: list[SubmitterError] = []
+        self.pauses: list[float] = []
+
+    def __call__(self, *, clock: Clock | None = None, poll_seconds: float = 0.05, **options: Any) -> SweepStatus:
+        clock = clock or Clock()
+
+        def sleep(seconds: float) -> None:
+            self.pauses.append(seconds)
+            clock.sleep(seconds)
+
+        return wait(
+            self.machine.status,
+            clock=replace(clock, sleep=sleep),
+            poll_seconds=poll_seconds,
+            seen=self.seen.append,
+            troubled=self.troubles.append,
+            **options,
+        )
+
+
+@pytest.fixture
+def watch(machine: Any) -> Watch:
+    return Watch(machine)
+
+
+def test_waiting_ends_when_every_run_has_ended(machine: Any, watch: Watch) -> None:
+    machine.run([1, 2, 3], command=FAIL_2)
+    status = watch()
+    assert status.counts == {"succeeded": 2, "failed": 1}
+    assert watch.seen[-1] is status
+
+
+def test_pauses_begin_at_a_second_and_grow(machine: Any, watch: Watch) -> None:
+    machine.run([1], command=FOR_LONG)
+    with pytest.raises(WaitTimeoutError, match="not over after 100 s"):
+        watch(clock=machine.clock, poll_seconds=10, timeout_seconds=100)
+    assert watch.pauses[:2] == [1.0, 1.5]
+    assert watch.pauses == [*sorted(watch.pauses[:-1]), watch.pauses[-1]]
+    assert max(watch.pauses) == 10.0
+
+
+def test_the_last_look_is_when_the_time_is_up(machine: Any, watch: Watch) -> None:
+    machine.run([1], command=FOR_LONG)
+    with pytest.raises(WaitTimeoutError, match="not over after 5 s"):
+        watch(clock=machine.clock, poll_seconds=3600, timeout_seconds=5)
+    assert watch.pauses[:3] == [1.0, 1.5, 2.25]
+    assert 0 < watch.pauses[3] <= 0.25
+    assert len(watch.seen) == len(watch.pauses) + 1
+
+
+def test_failing_fast_stops_at_the_first_failure_while_others_run(machine: Any, watch: Watch) -> None:
+    machine.run([1, 2], command="test {seed} != 2 && sleep 600")
+    status = watch(fail_fast=True)
+    assert status.counts["failed"] == 1
+    assert not status.over
+
+
+@pytest.mark.parametrize("kind", ["throttle", "error", "drop"])
+def test_what_aws_does_not_answer_for_a_while_is_told_and_asked_again(
+    make_machine: Callable[[], Any], fault: Fault, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Without the SDK's own tries, which come first and take their time."""
+    monkeypatch.setattr("submitter.ledger.client_config", partial(client_config, attempts=1))
+    machine = make_machine()
+    machine.run([1])
+    fault("dynamodb", "Query", kind, count=2)
+    watch = Watch(machine)
+    assert watch().succeeded
+    assert len(watch.troubles) == 2
+
+
+def test_expired_credentials_are_told_and_waiting_goes_on(
+    machine: Any, watch: Watch, fault: Fault, wait_until: Callable[..., Any]
+) -> None:
+    machine.run([1], command="true; echo {seed}")
+    wait_until(lambda: machine.status().over)
+    fault("dynamodb", "Query", "expired", count=2)
+    assert watch().succeeded
+    assert [type(trouble) for trouble in watch.troubles] == [ConfigurationError] * 2
+
+
+def test_what_will_not_pass_ends_the_waiting(machine: Any, watch: Watch) -> None:
+    machine.run([1])
+    machine.session.client("dynamodb").delete_table(TableName="ledger")
+    with pytest.raises(Exception, match="ResourceNotFoundException"):
+        watch()
+    assert watch.troubles == []
+
+
+def test_the_parent_decides_when_an_array_is_over(machine: Any, watch: Watch) -> None:
+    """Its summary may lag behind: what it says of an array that has ended is not looked at."""
+    machine.run([1, 2, 3], command="sleep 0.2; echo {seed}")
+    [job] = machine.jobs_by_name().values()
+    status = watch()
+    assert machine.batch.describe([job])[job]["status"] == "SUCCEEDED"
+    assert status.counts == {"succeeded": 3}
