@@ -10,8 +10,8 @@ from pulumi.runtime.proto import provider_pb2 as pb
 
 from emulator.plugin.messages import to_struct
 
-# pulumi_aws.ec2 warns of a deprecated class of its own when it is imported.
-pytestmark = pytest.mark.filterwarnings("ignore:aws.ec2/encryptioncontrol:DeprecationWarning")
+# pulumi_aws.ec2 and s3 warn of deprecated classes of their own when they are imported.
+pytestmark = pytest.mark.filterwarnings("ignore:.* has been deprecated in favor of:DeprecationWarning")
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "aws:ec2/getInstanceType:getInstanceType": {"instanceType": "g4dn.xlarge"},
