@@ -54,6 +54,11 @@ def check_fits(queue: Queue, *, vcpus: int, memory_mib: int, gpus: int) -> None:
         raise UsageError(f"The instances of {where} have no GPU.", "Ask for none, or choose a queue with GPUs.")
     if gpus > queue.gpus:
         raise UsageError(f"An instance of {where} has no {gpus} GPUs.", f"Ask for at most {queue.gpus}.")
+    if queue.max_vcpus < queue.vcpus:
+        raise UsageError(
+            f"Nothing ever starts on {where}: it may use {queue.max_vcpus} vCPUs, and one instance has {queue.vcpus}.",
+            "Set maxVcpus higher and run `pulumi up`, or choose another queue.",
+        )
     if memory_mib < MIN_MEMORY_MIB:
         raise UsageError(f"A run needs at least {MIN_MEMORY_MIB} MiB of memory, not {memory_mib}.")
     if memory_mib > usable:

@@ -1,0 +1,99 @@
+"""What `run` tells: what it is about to submit, which options it used, and what has become of the runs."""
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from submitter import render
+from submitter.cli.output import counts_text, note, status_values
+
+if TYPE_CHECKING:
+    from submitter.history import Record
+    from submitter.request import Prepared
+    from submitter.status import SweepStatus
+    from submitter.submission import Order, Outcome
+
+_NOT_IDENTITY: Final = (
+    "queue",
+    "num_vcpu",
+    "num_memory",
+    "num_gpu",
+    "num_hours",
+    "attempts",
+    "retry_on_error",
+    "env",
+    "tag",
+)
+"""Options that may change from one submission of a sweep to the next."""
+
+
+def announce(prepared: "Prepared") -> None:
+    """Say what is about to be submitted, and the most that it can use."""
+    for repeated in prepared.asked.repeated:
+        note(repeated)
+    spec, queue, runs = prepared.spec, prepared.queue, len(prepared.asked.runs)
+    rounds = math.ceil(runs / prepared.at_once)
+    note(
+        f"{prepared.name}: {render.count(runs, 'run')} on {queue.name}, {prepared.at_once:,} at once"
+        f"{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
+        f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
+        f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
+        f"{prepared.ceiling_hours:,.0f} run-hours are the ceiling."
+    )
+
+
+def report(order: "Order", outcome: "Outcome", status: "SweepStatus | None", *, as_json: bool) -> None:
+    """Say what was submitted and, where a status is given, what is done, out and failed."""
+    submitted = len(outcome.submitted)
+    if outcome.generation.record and (used := _options_used(order.record, outcome.generation.record, submitted)):
+        note(used)
+    if outcome.unknown:
+        note(f"Runs {outcome.unknown} were perhaps sent a week ago and are left alone; --new begins all afresh.")
+    if as_json:
+        values = _values(order, outcome)
+        click.echo(render.document("run", values | (status_values(status, each_run=False) if status else {})))
+    else:
+        click.echo(f"{order.sweep}: {render.count(submitted, 'run')} submitted to {order.queue}.")
+        if status:
+            click.echo(counts_text(status.counts))
+    if status and (again := status.counts.get("failed", 0) + status.counts.get("cancelled", 0)):
+        note(f"`submitter retry {order.sweep}` runs {'it' if again == 1 else f'the {again:,}'} again.")
+
+
+def _options_used(asked: "Record", begun: "Record", submitted: int) -> str | None:
+    """Say which options differ from those that the sweep was begun with, and which of them its runs have."""
+    differing = [name for name in _NOT_IDENTITY if asked.options.get(name) != begun.options.get(name)]
+    if not differing:
+        return None
+    then, now = (", ".join(_option(name, record.options.get(name)) for name in differing) for record in (begun, asked))
+    if submitted:
+        return f"The sweep was begun with {then}; {render.count(submitted, 'run')} submitted now: {now}."
+    return f"Nothing is submitted, so {now} changes nothing; the sweep was begun with {then}."
+
+
+def _option(name: str, value: object) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    match value:
+        case None:
+            return f"no {flag}"
+        case True:
+            return flag
+        case list():
+            return " ".join(f"{flag} {each}" for each in value)
+        case float():
+            return f"{flag} {value:g}"
+        case _:
+            return f"{flag} {value}"
+
+
+def _values(order: "Order", outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "sweep": order.sweep,
+        "nonce": outcome.generation.nonce,
+        "queue": order.queue,
+        "submitted": len(outcome.submitted),
+        "already": len(outcome.present) + len(outcome.settled),
+        "unknown": len(outcome.unknown),
+        "jobs": {slot.name: slot.sent for entry in outcome.generation.entries for slot in entry.slots if slot.sent},
+    }
