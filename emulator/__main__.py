@@ -11,6 +11,8 @@ import click
 
 from emulator.home import CHECKOUT, DEFAULT_FOLDER, Home, NotUpError
 from emulator.process import StartError, serve, start, stop
+from emulator.project import Project, failure
+from tools.steps import UnavailableError
 
 _NOT_UP = 3
 
@@ -133,9 +135,6 @@ def stop_command(folder: Path) -> None:
 @cores_option
 def up_command(folder: Path, port: int, cores: int | None) -> None:
     """Start an account and deploy this project's stack to it with pulumi."""
-    from emulator.project import Project  # noqa: PLC0415 - takes the plugin's imports, which no other command needs
-    from tools.steps import UnavailableError  # noqa: PLC0415
-
     home = Home(folder)
     _started(home, port, cores)
     project = Project(CHECKOUT, home)
@@ -144,7 +143,9 @@ def up_command(folder: Path, port: int, cores: int | None) -> None:
         project.init()
         project.up()
     except (UnavailableError, subprocess.CalledProcessError) as error:
-        raise click.ClickException(f"{error}\nThe account is still up; `{home.command('down')}` ends it.") from None
+        raise click.ClickException(
+            f"{failure(error)}\nThe account is still up; `{home.command('down')}` ends it."
+        ) from None
     click.echo(
         "\nThe stack is up. Lead this shell to it, and run the example on a Spot queue:\n\n"
         f'    eval "$({home.command("env")})"\n'
@@ -161,8 +162,6 @@ def down_command(folder: Path) -> None:
 
     Exit code 1: pulumi could not destroy the stack; the account is gone all the same. 3: no account was up.
     """
-    from emulator.project import Project  # noqa: PLC0415 - takes the plugin's imports, which no other command needs
-
     home = Home(folder)
     project = Project(CHECKOUT, home)
     destroyed = True

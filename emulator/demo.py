@@ -16,7 +16,7 @@ import click
 
 from emulator.home import CHECKOUT, STACK, Home
 from emulator.process import StartError, start, stop
-from emulator.project import Project
+from emulator.project import Project, failure
 from tools.steps import UnavailableError
 
 OUTPUT = CHECKOUT / "demo-output"
@@ -47,7 +47,7 @@ def main() -> int:
             _say(["pulumi", "destroy", "--yes", "--skip-preview"])
             project.destroy()
     except (UnavailableError, subprocess.CalledProcessError) as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {failure(error)}", err=True)
         return 1
     except KeyboardInterrupt:
         return 130

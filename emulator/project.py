@@ -1,5 +1,6 @@
 """The Pulumi project on an emulated account: its stack made, brought up, destroyed, by the real `pulumi`."""
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,10 +8,16 @@ from pathlib import Path
 from emulator.home import CHECKOUT, STACK, Home
 from emulator.plugin.install import install
 from tools.pulumi import ensure
+from tools.steps import UnavailableError
 
 _STACK_FILE = f"Pulumi.{STACK}.yaml"
 # What the program is made of; the environment is shared with the checkout.
 _PROGRAM = ("Pulumi.yaml", "Pulumi.dev.yaml", "__main__.py", "infra")
+
+
+def failure(error: UnavailableError | subprocess.CalledProcessError) -> str:
+    """Return in a sentence that a step failed; a command has said why itself."""
+    return str(error) if isinstance(error, UnavailableError) else f"`{shlex.join(error.cmd)}` failed; see above."
 
 
 class Project:
