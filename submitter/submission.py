@@ -119,6 +119,12 @@ def check_identity(order: Order, generation: Generation) -> None:
                 f"The sweep {order.sweep} was begun with {what} {then!r}, not {now!r}.",
                 "Give this one another --name, or begin the sweep afresh with --new.",
             )
+    if begun.digest and asked.digest != begun.digest:
+        moved = f"{asked.image} has become another image" if asked.digest else f"whether {asked.image} is still that cannot be told here"
+        raise UsageError(
+            f"The sweep {order.sweep} was begun with {begun.digest}, and {moved}.",
+            "Go on with that one by --keep-image, give this one another --name, or begin the sweep afresh with --new.",
+        )
 
 
 def draft(
