@@ -14,6 +14,7 @@ from botocore.exceptions import (
 
 from submitter.aws_errors import error_code, explain
 from submitter.errors import AwsError, SubmitterError
+from submitter.secrets import labels_of
 from submitter.session import Clock, aws_time, client_config
 
 if TYPE_CHECKING:
@@ -129,6 +130,18 @@ class Batch:
         pages = self._client.get_paginator("describe_job_definitions").paginate(jobDefinitionName=name, status="ACTIVE")
         revisions = [found["revision"] for page in pages for found in page["jobDefinitions"]]
         return f"{name}:{max(revisions)}" if revisions else None
+
+    def secret_labels(self, definitions: Iterable[str]) -> set[str]:
+        """Return the labels of secrets that active job definitions of these names refer to."""
+        labels: set[str] = set()
+        for name in definitions:
+            pages = self._client.get_paginator("describe_job_definitions").paginate(
+                jobDefinitionName=name, status="ACTIVE"
+            )
+            for definition in (found for page in pages for found in page["jobDefinitions"]):
+                secrets = definition.get("containerProperties", {}).get("secrets", ())
+                labels |= labels_of({secret["name"]: secret["valueFrom"] for secret in secrets})
+        return labels
 
     def submit(self, request: Mapping[str, Any], *, sign_until: float) -> Answer:
         """Send SubmitJob once, and say what is known then.

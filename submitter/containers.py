@@ -31,7 +31,7 @@ class ContainerPlan:
         asked: The runs and the command.
         image: The container image.
         environment: Variables of every run, without any secret.
-        secrets: Names of the variables that hold secrets.
+        secrets: Names of the variables that may hold secrets.
         vcpus: Cores of a run.
         memory_mib: Memory of a run in MiB; None for no limit.
         timeout_seconds: A run that takes longer is ended.

@@ -6,7 +6,6 @@ Everything goes through the docker command line, which knows the user's builders
 import base64
 import json
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -268,14 +267,3 @@ def log_in_to_ecr(session: "boto3.Session", image: str) -> None:
     token = base64.b64decode(answer["authorizationData"][0]["authorizationToken"]).decode()
     user, _, password = token.partition(":")
     _docker("login", "--username", user, "--password-stdin", registry, text=password)
-
-
-def resolve(image: str, say: Callable[[str], None]) -> Published | None:
-    """Return what the image's name means now, or None, said so, when that cannot be told here."""
-    if digest := Reference.parse(image).digest:
-        return Published(digest, frozenset())
-    try:
-        return look_up(image)
-    except ConfigurationError as error:
-        say(f"{image} is used by its tag, whatever that comes to mean: {error.message}")
-        return None

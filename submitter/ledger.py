@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
 from submitter.errors import ConfigurationError, UsageError
-from submitter.history import CANCEL, KINDS, Ended, Entry, Record, Slot
+from submitter.history import CANCEL, KINDS, VOID, Ended, Entry, Record, Slot
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec
 from submitter.session import client_config
@@ -134,6 +134,18 @@ class Ledger:
                 plain = _plain(item)
                 found.setdefault(plain["sweep"], []).append(plain)
         return sorted(map(_summary, found.values()), key=lambda summary: summary.updated, reverse=True)
+
+    def unfinished_definitions(self) -> set[str]:
+        """Return the names of the job definitions of all jobs that were not seen to end. Reads the whole table."""
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table, ProjectionExpression="definition, slots", ConsistentRead=True
+        )
+        found = set()
+        for page in pages:
+            for item in map(_plain, page["Items"]):
+                if any(slot.get("job") != VOID and not slot.get("ended") for slot in item.get("slots", ())):
+                    found.add(item["definition"])
+        return found
 
     def _write_once(self, sweep: str, entry: Entry, attribute: str, values: Mapping[int, object]) -> Entry:
         sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)

@@ -19,6 +19,12 @@ def current_commit() -> Commit | None:
     return None if head is None or changes is None else Commit(head.strip(), bool(changes))
 
 
+def git_tag() -> str | None:
+    """Return `git describe --tags`, as CleanRL's benchmark script tags its runs: `v1.0.0b2-11-g5db4db7`."""
+    described = _git("describe", "--tags")
+    return described.strip() if described else None
+
+
 def _git(*arguments: str) -> str | None:
     # Without the lock, a look at the tree never gets in the way of a git command of the user's.
     command = ["git", "--no-optional-locks", *arguments]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from submitter.errors import ConfigurationError, UsageError
 from submitter.session import client_config
+from submitter.tracking import API_KEY
 
 if TYPE_CHECKING:
     import boto3
@@ -78,7 +79,7 @@ def collect(names: Sequence[str], environment: Mapping[str, str], *, wandb_key: 
     Raises:
         UsageError: A variable is not set, or its name is none.
     """
-    values = {"WANDB_API_KEY": wandb_key} if wandb_key else {}
+    values = {API_KEY: wandb_key} if wandb_key else {}
     for name in names:
         if not _NAME.fullmatch(name):
             shown = name.partition("=")[0]

@@ -16,6 +16,7 @@ from submitter.logs import Line, LogReader
 from submitter.names import owner_name
 from submitter.provenance import current_commit
 from submitter.request import Prepared, RunOptions, prepare
+from submitter.secrets import Secrets, SecretStore
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
 from submitter.status import RunStatus, StatusReader, SweepStatus
@@ -60,6 +61,12 @@ class Connection:
     def order(self, prepared: Prepared) -> Order:
         """Return the order to be submitted, in the caller's name."""
         return prepared.order(self.caller, self.contract)
+
+    def keep(self, secrets: Secrets) -> None:
+        """Put the values that only jobs may see where their definitions say that they are."""
+        if secrets:
+            store = SecretStore(self._session, self.contract.secret_arn)
+            store.put(secrets, lambda: self.batch.secret_labels(self.ledger.unfinished_definitions()))
 
     def submit(self, order: Order, *, fresh: bool, say: Callable[[str], None]) -> Outcome:
         """Submit what is not submitted yet; see :func:`submitter.submission.run`."""

@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "status": ("submitter.cli.watching", "Show how a sweep's runs stand."),
     "logs": ("submitter.cli.logs", "Print what runs have logged."),
     "wait": ("submitter.cli.watching", "Wait until a sweep's runs have ended."),
+    "build": ("submitter.cli.build", "Build the image that runs execute in, and push it."),
     "queues": ("submitter.cli.stack", "List the stack's queues and what fits on them."),
 }
 

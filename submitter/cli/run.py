@@ -7,6 +7,7 @@ import click
 from submitter import render
 from submitter.cli import options, run_options
 from submitter.cli.answers import Answering
+from submitter.cli.outfit import Extras, outfit
 from submitter.cli.output import note
 from submitter.cli.submitting import announce, report
 from submitter.cli.watching import check_succeeded, wait_and_tell
@@ -19,6 +20,9 @@ from submitter.stack import StackSource
 @run_options.what
 @run_options.identity
 @run_options.each_run
+@run_options.image
+@run_options.keys
+@run_options.place
 @click.option("--new", is_flag=True, help="Begin the sweep afresh: every run anew, with new W&B ids.")
 @click.option("--dry-run", is_flag=True, help="Print the requests that would be sent, as JSON; nothing is changed.")
 @click.option("--wait", is_flag=True, help="Wait until the sweep's runs have ended; exit 1 if any failed.")
@@ -37,20 +41,37 @@ def run_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Submit the runs of a sweep that are not submitted yet: typed twice, it submits once."""
+    """Submit the runs of a sweep that are not submitted yet: typed twice, it submits once.
+
+    Without a queue nothing is submitted: the docker lines of a dry run, or with --provider local containers here.
+    """
+    extras = Extras.take(given)
+    if extras.provider == "aws":
+        given["queue"] = given["queue"] or extras.job_queue
+    if extras.provider == "local" and given["queue"]:
+        raise UsageError("--provider local runs the containers here, without a queue.", "Leave out --queue.")
     connection = options.connect(source)
     if like:
         from submitter.cli.like import like_another  # noqa: PLC0415 - so that --help does not pay for boto3
 
         given = like_another(given, connection.generation(like, None)[1])
+    if extras.provider == "local" or not (given["queue"] or extras.provider):
+        from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
+
+        (here.run_local if extras.provider == "local" else here.dry_run)(given, extras, as_json=as_json)
+        return
     if given["queue"] is None:
-        raise UsageError("`run` needs a queue to submit to.", "Give --queue NAME; `submitter queues` lists them.")
+        there = ", ".join(connection.contract.queue_names) or "none"
+        raise UsageError("--provider aws needs a queue to submit to.", f"Give --queue NAME; the stack has {there}.")
     prepared = connection.prepare(**given)
+    secrets = extras.secrets(prepared.record.command)
     announce(prepared)
+    prepared = outfit(connection, prepared, extras, secrets, dry_run=dry_run)
     if dry_run:
         click.echo(render.document("dry-run", connection.dry_run(prepared, fresh=new, say=note)))
         return
     order = connection.order(prepared)
+    connection.keep(secrets)
     outcome = connection.submit(order, fresh=new, say=note)
     status = None
     if wait:

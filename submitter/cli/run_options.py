@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from submitter.errors import UsageError
+from submitter.images import DEFAULT_ARCHS
 from submitter.params import Params, parse_params
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -90,9 +92,79 @@ each_run: Final = _group(
     click.option(
         "--num-hours", type=float, default=16, show_default=True, metavar="HOURS", help="Time limit of an attempt."
     ),
-    click.option("--attempts", type=int, metavar="N", help="Starts of a run at most.  [default: 6 on Spot, else 2]"),
+    click.option(
+        "--attempts",
+        "--aws-num-retries",
+        "attempts",
+        type=int,
+        metavar="N",
+        help="Starts of a run at most.  [default: 6 on Spot, else 2]",
+    ),
     click.option("--retry-on-error", is_flag=True, help="Start a run again whose program failed, not only a lost one."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of each run; no secrets."),
     click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag of the jobs on AWS."),
 )
 """What each run gets, and how often it is started."""
+
+archs: Final = click.option(
+    "--archs",
+    default=DEFAULT_ARCHS,
+    show_default=True,
+    metavar="PLATFORMS",
+    help="Platforms to build for, such as linux/arm64,linux/amd64; several only with --push.",
+)
+
+image: Final = _group(
+    click.option("-b", "--build", is_flag=True, help="Build the image first, from the Dockerfile in this folder."),
+    click.option("-p", "--push", is_flag=True, help="With --build: push it, instead of keeping it in this Docker."),
+    archs,
+    click.option(
+        "--pin/--no-pin",
+        default=True,
+        show_default=True,
+        help="Keep to the image that the tag means now: a tag that moves does not change a sweep that was begun.",
+    ),
+    click.option("--keep-image", is_flag=True, help="Go on with the image that the sweep was begun with."),
+)
+"""How the image comes about, and that it stays the same."""
+
+keys: Final = _group(
+    click.option(
+        "--wandb-key",
+        metavar="KEY",
+        help="The W&B key, which other users of this machine can see in a command line.  [default: WANDB_API_KEY, else "
+        "what `wandb login` has kept]",
+    ),
+    click.option(
+        "--secret",
+        multiple=True,
+        metavar="NAME",
+        help="A variable of this shell, such as HF_TOKEN, whose value jobs get and nobody can see.",
+    ),
+    click.option("--auto-tag", is_flag=True, help="Tag the runs in W&B with `git describe --tags`, as CleanRL does."),
+)
+"""Values that only jobs may see, and tags in W&B."""
+
+place: Final = _group(
+    click.option(
+        "--provider",
+        type=click.Choice(["aws", "local"]),
+        help="Where to run; local is this machine's Docker.  [default: aws with --queue, else nowhere: a dry run]",
+    ),
+    click.option("--job-queue", metavar="NAME", help="CleanRL's --queue, which submits only with --provider aws."),
+    click.option(
+        "--exp-script",
+        default="debug.sh",
+        show_default=True,
+        metavar="FILE",
+        help="Without a queue: the docker lines are written into FILE.docker.sh.",
+    ),
+    click.option("--gpus", metavar="IDS", help="Without a queue: GPUs to use, such as 0,1, one for each run; or all."),
+    click.option(
+        "--log-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="With --provider local: where logs go.  [default: a new folder in local-runs]",
+    ),
+)
+"""Where the runs run."""

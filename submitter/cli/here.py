@@ -1,0 +1,146 @@
+"""`submitter run` without AWS: the docker lines of a dry run, and runs in this machine's Docker."""
+
+import os
+import shlex
+import signal
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from submitter import render
+from submitter.asked import WhatOptions, asked
+from submitter.cli.outfit import Extras
+from submitter.cli.output import note
+from submitter.containers import ALL_GPUS, ContainerPlan, dry_run_lines, places
+from submitter.errors import ConfigurationError, RunsFailedError, UsageError
+from submitter.names import check_sweep_name, new_nonce, sweep_name
+from submitter.plan import timeout_seconds
+from submitter.provenance import current_commit
+from submitter.request import DEFAULT_IMAGE
+from submitter.secrets import Secrets
+from submitter.tracking import API_KEY
+from submitter.variables import parse_variables
+
+_SCRIPT_HEAD: Final = (
+    "#!/bin/sh",
+    "# Made by `submitter run`: a container for each run. Values that are not here, such as WANDB_API_KEY's, are taken",
+    "# from the environment of whoever starts it.",
+)
+
+
+def dry_run(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
+    """Print a docker line for each run, and write them into `<exp-script>.docker.sh`; nothing is run."""
+    plan, gpus = _plan(given, extras, Secrets({}))
+    extras.build_image(plan.image)
+    where = places(_cores(), plan.vcpus, gpus)
+    lines = dry_run_lines(plan, where)
+    script = Path(f"{extras.exp_script}.docker.sh")
+    try:
+        script.write_text("\n".join([*_SCRIPT_HEAD, *lines, ""]))
+        script.chmod(0o755)
+    except OSError as error:
+        raise UsageError(f"Cannot write {script}: {error.strerror}.", "Give another --exp-script.") from error
+    if as_json:
+        click.echo(render.document("dry-run", {"script": str(script), "commands": lines}))
+    else:
+        click.echo("\n".join(lines))
+    note(f"Nothing was run. The lines are in {script}; --queue NAME submits the runs, --provider local runs them here.")
+
+
+def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
+    """Run the containers in this machine's Docker, and wait for them.
+
+    Raises:
+        RunsFailedError: Not all of them succeeded.
+    """
+    secrets = extras.secrets(given["command"])
+    plan, gpus = _plan(given, extras, secrets)
+    extras.build_image(plan.image)
+
+    from submitter.local import Ended, LocalRuns, connect, ensure_image  # noqa: PLC0415 - imports docker
+
+    engine = connect(dict(os.environ))
+    where = places(engine.cores, plan.vcpus, gpus)
+    if plan.memory_mib is None:
+        plan = replace(plan, memory_mib=engine.memory_mib * plan.vcpus // engine.cores)
+    ensure_image(engine, plan.image, note)
+    logs = extras.log_dir or Path("local-runs") / f"{plan.name}-{plan.nonce}"
+    count = len(plan.asked.runs)
+    done = 0
+
+    def tell(ended: Ended) -> None:
+        nonlocal done
+        done += 1
+        how = ended.reason or "succeeded"
+        note(f"[{done}/{count}] {_label(plan, ended.run.number)}: {how} after {render.duration(ended.seconds)}")
+
+    # Closing the terminal and `kill` end the containers as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    note(
+        f"{plan.name}: {render.count(count, 'run')} in {plan.image}, {min(len(where), count)} at once; logs in {logs}."
+    )
+    ended = LocalRuns(plan, engine, where, secrets=secrets, logs=logs, ended=tell).run()
+    failed = [one for one in ended if one.reason]
+    if as_json:
+        runs = [
+            {
+                "number": one.run.number,
+                "seed": one.run.seed,
+                "params": dict(zip(plan.asked.axes, one.run.row, strict=True)),
+                "exit_code": one.exit_code,
+                "reason": one.reason,
+                "seconds": round(one.seconds, 3),
+                "log": str(one.log),
+            }
+            for one in sorted(ended, key=lambda one: one.run.number)
+        ]
+        click.echo(render.document("local-run", {"name": plan.name, "nonce": plan.nonce, "runs": runs}))
+    else:
+        click.echo(f"{plan.name}: {len(ended) - len(failed)} succeeded, {len(failed)} failed.")
+    if failed:
+        raise RunsFailedError(f"Not all runs of {plan.name} succeeded.", f"Their logs are in {logs}.")
+
+
+def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[ContainerPlan, str | None]:
+    """Check the options and return what is to be run, and the GPUs to run it on."""
+    what = asked(WhatOptions(**{f.name: given[f.name] for f in fields(WhatOptions) if f.name in given}))
+    for repeated in what.repeated:
+        note(repeated)
+    image = given["image"] or DEFAULT_IMAGE
+    name = check_sweep_name(given["name"]) if given["name"] else sweep_name(given["command"], image)
+    more = extras.variables(given["command"], name, current_commit(), secrets)
+    plan = ContainerPlan(
+        name=name,
+        nonce=new_nonce(),
+        asked=what,
+        image=image,
+        environment={**more, **parse_variables(given["env"])},
+        secrets=tuple(dict.fromkeys((API_KEY, *extras.secret))),
+        vcpus=given["num_vcpu"],
+        memory_mib=given["num_memory"],
+        timeout_seconds=timeout_seconds(given["num_hours"]),
+    )
+    return plan, extras.gpus or (ALL_GPUS if given["num_gpu"] else None)
+
+
+def _cores() -> int:
+    """Return how many cores Docker has; without a daemon, this machine's, and say so."""
+    from submitter.local import connect  # noqa: PLC0415 - imports docker
+
+    try:
+        return connect(dict(os.environ)).cores
+    except ConfigurationError as error:
+        cores = os.cpu_count() or 1
+        note(f"{error.message} The lines are for the {cores} cores of this machine.")
+        return cores
+
+
+def _label(plan: ContainerPlan, number: int) -> str:
+    """Return what tells a run from the others, for people: `env-id=CartPole-v1 seed=3`."""
+    row, seed = plan.asked.runs[number - 1]
+    named = [*zip(plan.asked.axes, row, strict=True), *([] if seed is None else [("seed", str(seed))])]
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in named) or f"job {number}"

@@ -1,0 +1,140 @@
+"""What `run` adds to the runs that were asked for: an image that is built or pinned, keys, and variables for W&B."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from submitter import images
+from submitter.cli.output import note
+from submitter.errors import ConfigurationError
+from submitter.provenance import Commit, git_tag
+from submitter.secrets import Secrets, collect
+from submitter.tracking import API_KEY, api_key, tracks, variables
+
+if TYPE_CHECKING:
+    from submitter.cli.connection import Connection
+    from submitter.request import Prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """The options of `run` that say where and with what, named as in the command line."""
+
+    provider: str | None
+    job_queue: str | None
+    exp_script: str
+    gpus: str | None
+    log_dir: Path | None
+    build: bool
+    push: bool
+    archs: str
+    pin: bool
+    keep_image: bool
+    wandb_key: str | None = field(repr=False)
+    secret: tuple[str, ...]
+    auto_tag: bool
+
+    @classmethod
+    def take(cls, given: dict[str, Any]) -> Self:
+        """Take these options out of all that were given."""
+        return cls(**{option.name: given.pop(option.name) for option in fields(cls)})
+
+    def secrets(self, command: str) -> Secrets:
+        """Return the values that only jobs may see.
+
+        Raises:
+            ConfigurationError: The command tracks its runs, and there is no key.
+            UsageError: A named variable is not set.
+        """
+        return collect(self.secret, os.environ, wandb_key=api_key(self.wandb_key, command, os.environ))
+
+    def variables(self, command: str, name: str, commit: Commit | None, secrets: Secrets) -> Mapping[str, str]:
+        """Return the variables for W&B, where the command has to do with it."""
+        if API_KEY not in secrets.names and not tracks(command):
+            return {}
+        more = [tag] if self.auto_tag and (tag := git_tag()) else []
+        return variables(os.environ, name=name, commit=commit, more_tags=more)
+
+    def build_image(self, image: str) -> str | None:
+        """Build the image where that is asked for; return the digest of what was pushed.
+
+        Raises:
+            ConfigurationError: Docker cannot, or failed.
+            UsageError: It can never work.
+        """
+        if not self.build:
+            return None
+        return build_and_push(images.BuildOptions(image=image, archs=self.archs, push=self.push))
+
+
+def build_and_push(options: images.BuildOptions) -> str | None:
+    """Build an image; log in to Amazon ECR first when it is to be pushed there. Return the digest of what was pushed.
+
+    Raises:
+        ConfigurationError: Docker cannot, or failed.
+        UsageError: It can never work.
+    """
+    images.check_build(options)
+    if options.push and images.is_ecr(options.image):
+        import boto3  # noqa: PLC0415 - so that a build for another registry does not pay for it
+
+        images.log_in_to_ecr(boto3.Session(), options.image)
+    return images.build(options)
+
+
+def outfit(
+    connection: "Connection", prepared: "Prepared", extras: Extras, secrets: Secrets, *, dry_run: bool
+) -> "Prepared":
+    """Return the request with its image built and pinned, its keys by reference, and its variables for W&B.
+
+    In a dry run nothing is built.
+
+    Raises:
+        ConfigurationError: The image could not be built.
+        UsageError: The queue's instances cannot run the image.
+    """
+    spec, record, image = prepared.spec, prepared.record, prepared.record.image
+    commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
+    more = extras.variables(record.command, prepared.name, commit, secrets)
+    digest = None if dry_run else extras.build_image(image)
+    if extras.keep_image:
+        digest = _begun_with(connection, prepared) or digest
+    elif extras.pin and digest is None:
+        digest = _digest_now(image, prepared)
+    return replace(
+        prepared,
+        record=replace(record, digest=digest),
+        spec=replace(
+            spec,
+            image=images.pinned(image, digest),
+            environment={**more, **spec.environment},
+            secrets=secrets.references(connection.contract.secret_arn),
+        ),
+    )
+
+
+def _digest_now(image: str, prepared: "Prepared") -> str | None:
+    """Return what the image's name means now; None where that cannot be told: without Docker, or without a log-in."""
+    if digest := images.Reference.parse(image).digest:
+        return digest
+    try:
+        published = images.look_up(image)
+    except ConfigurationError:
+        return None
+    images.check_architecture(image, published, prepared.queue.architecture, prepared.queue.name)
+    return published.digest
+
+
+def _begun_with(connection: "Connection", prepared: "Prepared") -> str | None:
+    """Return the digest that the sweep was begun with.
+
+    Raises:
+        UsageError: There is no such sweep.
+    """
+    _, generation = connection.generation(prepared.name, prepared.options.owner)
+    if generation.record is None or generation.record.digest is None:
+        note("The sweep's image was never pinned, so it is used by its tag.")
+        return None
+    return generation.record.digest
