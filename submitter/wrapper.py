@@ -37,6 +37,9 @@ _b=${_b#*:}; _p=$((_n-${_b%%:*})); _i=0; IFS=:
 for _c in $_b; do
 case $_c in *.*) IFS=.; column $_c
 if [ "$_j" = 0 ]; then eval "_v$_i=$_r"; else eval "_v$_i=\${$_j#=}"; fi; _i=$((_i+1));; esac; done
+if [ -n "${SUBMITTER_ARTIFACTS-}" ]; then export SUBMITTER_ARTIFACTS="$SUBMITTER_ARTIFACTS-$_n"; fi
+case ${SUBMITTER_WANDB_RETRY-} in new*) _n=$_n${SUBMITTER_WANDB_RETRY#new}
+if [ "${AWS_BATCH_JOB_ATTEMPT:-1}" != 1 ]; then _n=$_n-$AWS_BATCH_JOB_ATTEMPT; fi;; esac
 if [ "$1" != - ]; then export WANDB_RUN_ID="$1-$_n" WANDB_RESUME="${WANDB_RESUME-allow}"; fi
 export OMP_NUM_THREADS="${OMP_NUM_THREADS-$2}" MKL_NUM_THREADS="${MKL_NUM_THREADS-$2}"
 shift "$5"; _t=
@@ -47,6 +50,14 @@ exec sh -c "$_t"
 
 _HEADER: Final = 5
 
+ARTIFACTS: Final = "SUBMITTER_ARTIFACTS"
+"""The variable with a run's place for files; a job's is the beginning that its runs have in common, up to a dash."""
+
+WANDB_RETRY: Final = "SUBMITTER_WANDB_RETRY"
+"""The variable that gives each later attempt a W&B id of its own: :data:`WANDB_RETRY_NEW` and what a retry adds."""
+
+WANDB_RETRY_NEW: Final = "new"
+
 
 def wrapper_argv(template: Template, nonce: str, runs: Runs, *, vcpus: int) -> list[str]:
     """Return the container command for these runs; a job of an array takes the one at its index, a plain job the first.
@@ -54,8 +65,9 @@ def wrapper_argv(template: Template, nonce: str, runs: Runs, *, vcpus: int) -> l
     The user's text gets its values as :meth:`Template.render` puts them, and in its environment WANDB_RUN_ID
     (`<nonce>-<number>`), and unless they are set WANDB_RESUME (`allow`) and OMP_NUM_THREADS and MKL_NUM_THREADS
     (the vCPUs: a job sees all cores of its host, whatever its share of them is). Runs without a seed get no W&B id,
-    since an agent of W&B makes many runs. The text runs under bash if the image has that, else under sh. Arguments are
-    never empty, since AWS Batch does not take empty ones.
+    since an agent of W&B makes many runs. What :data:`ARTIFACTS` begins with is completed for the run, and where
+    :data:`WANDB_RETRY` is set, later attempts have `-2`, `-3`, ... at the end of their W&B id. The text runs under bash
+    if the image has that, else under sh. Arguments are never empty, since AWS Batch does not take empty ones.
 
     Raises:
         UsageError: A value cannot be quoted where the command names it.

@@ -1,0 +1,126 @@
+"""Sending what an entry of the ledger announces: the half of the protocol that `run` and `retry` share."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from submitter.batch import Accepted, Batch, Refused, Throttled, TooLate, Unknown
+from submitter.history import VOID, Entry, Generation, Place
+from submitter.ledger import Ledger
+from submitter.numbers import NumberSet
+from submitter.session import Clock
+from submitter.settle import SIGNED_WITHIN, Patience, Settling
+from submitter.writer import Writer
+
+if TYPE_CHECKING:
+    from submitter.errors import SubmitterError
+
+_MAX_BACKOFF_SECONDS: Final = 8.0
+_JITTER: Final = secrets.SystemRandom()
+
+
+class Sender:
+    """Puts entries of one sweep and sends their jobs, within one command.
+
+    Attributes:
+        by: Who writes the entries.
+        settled: Runs that were found to have been sent by an earlier command.
+    """
+
+    def __init__(self, sweep: str, ledger: Ledger, batch: Batch, clock: Clock, say: Callable[[str], None]) -> None:
+        self.by = Writer.here()
+        self.settled = NumberSet()
+        self._sweep, self._ledger, self._batch, self._clock, self._say = sweep, ledger, batch, clock, say
+        self._settling = Settling(sweep, ledger, batch)
+        self._patience = Patience(clock, say)
+        self._definitions: dict[str, str] = {}
+
+    def now(self) -> float:
+        """Return this machine's clock, in seconds since the epoch."""
+        return self._clock.now()
+
+    def send(
+        self,
+        entries: Sequence[Entry],
+        entry: Entry,
+        requests: Sequence[dict[str, Any]],
+        definition: Mapping[str, Any],
+    ) -> list[Entry]:
+        """Put an entry and send its jobs, or neither where another command was first.
+
+        Args:
+            entries: The sweep's entries so far.
+            entry: The one that follows them.
+            requests: SubmitJob's arguments for each of its slots; the definition's revision is put in.
+            definition: RegisterJobDefinition's arguments.
+
+        Returns:
+            The sweep's entries as they then are: to be thought about again.
+
+        Raises:
+            SubmitterError: AWS refused a job; its slot and those after it are void.
+        """
+        there = self._ledger.put(self._sweep, entry)
+        if there is None or there.by == self.by:
+            return [*entries, self._send(entry, requests, definition)]
+        return self._ledger.entries(self._sweep)
+
+    def undecided(self, generation: Generation, runs: NumberSet) -> list[Place]:
+        """Return the slots with any of these runs that are open, and can be decided."""
+        return [place for place in generation.open_places(runs) if place.slot.name not in self._settling.unknown]
+
+    def look(self, places: Sequence[Place]) -> None:
+        """Look once at open slots, and wait when one of them stays open."""
+        found = [self._settling.settle(place) for place in places]
+        for place, entry in zip(places, found, strict=True):
+            if isinstance(entry, Entry) and entry.slots[place.index].sent and place.entry.by != self.by:
+                self.settled = NumberSet(self.settled | place.slot.runs)
+        self._patience.wait(found)
+
+    def wait(self, why: str) -> None:
+        """Wait for something else, saying why."""
+        self._patience.sleep(why)
+
+    def _send(self, entry: Entry, requests: Sequence[dict[str, Any]], definition: Mapping[str, Any]) -> Entry:
+        """Send an entry's slots and record all the answers; return the entry as it is then."""
+        revision = self._revision(entry, definition)
+        answers: dict[int, str] = {}
+        refusal: SubmitterError | None = None
+        for index, (slot, request) in enumerate(zip(entry.slots, requests, strict=True)):
+            if refusal:
+                answers[index] = VOID
+                continue
+            match self._submit(request | {"jobDefinition": revision}, sign_until=entry.at + SIGNED_WITHIN):
+                case Accepted(job):
+                    answers[index] = job
+                case TooLate():
+                    answers[index] = VOID
+                case Refused(error):
+                    answers[index], refusal = VOID, error
+                case Unknown(answered):  # the slot stays open; it is never sent again
+                    if answered is not None:
+                        self._settling.answered(slot, answered)
+        recorded = self._settling.record(entry, answers)
+        if refusal:
+            raise refusal
+        return recorded
+
+    def _revision(self, entry: Entry, definition: Mapping[str, Any]) -> str:
+        """Return the job definition's name:revision; when there can be none, the entry is void."""
+        if entry.definition not in self._definitions:
+            try:
+                self._definitions[entry.definition] = self._batch.definition(definition)
+            except Exception:
+                self._settling.record(entry, dict.fromkeys(range(len(entry.slots)), VOID))
+                raise
+        return self._definitions[entry.definition]
+
+    def _submit(self, request: Mapping[str, Any], *, sign_until: float) -> Accepted | Refused | TooLate | Unknown:
+        """Send a request until AWS does anything but ask for patience."""
+        backoff = 0.5
+        while isinstance(answer := self._batch.submit(request, sign_until=sign_until), Throttled):
+            if backoff == _MAX_BACKOFF_SECONDS:
+                self._say("AWS Batch takes no more submissions at the moment; trying again.")
+            self._clock.sleep(backoff * _JITTER.uniform(0.5, 1))
+            backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
+        return answer
