@@ -156,6 +156,8 @@ class Home:
             "PULUMI_CONFIG_PASSPHRASE": STACK,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "SUBMITTER_RUN_COMMAND": "python examples/train.py --env-id CartPole-v1",
+            # Jobs are processes of this machine: what an image's tag means makes no difference to them.
+            "SUBMITTER_RUN_PIN": "false",
             "PATH": os.pathsep.join([*programs, *path]),
         }
 
