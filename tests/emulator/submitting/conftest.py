@@ -1,5 +1,7 @@
 """A stack as `pulumi up` leaves it, made by boto3, and commands that work on it by the account's clock."""
 
+import dataclasses
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
 import botocore.auth
@@ -15,8 +18,9 @@ import pytest
 
 from emulator.faults import Rule
 from emulator.server import EmulatorServer
-from infra.outputs import Queue, StackOutputs
+from infra.outputs import Queue, StackOutputs, stack_outputs
 from submitter.batch import Batch
+from submitter.cli.main import execute
 from submitter.history import Record
 from submitter.ledger import Ledger
 from submitter.logs import LogReader
@@ -237,3 +241,44 @@ def make_machine(
 def machine(make_machine: MakeMachine) -> Machine:
     """A machine whose clock is right."""
     return make_machine()
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+@pytest.fixture
+def submitter(
+    contract: StackOutputs,
+    server: EmulatorServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., Done]:
+    """Run `submitter` with the stack's outputs in a file: `submitter("status", "first")`."""
+    values = {key: value for key, value in vars(contract).items() if key != "schema_version"}
+    values["queues"] = {name: dataclasses.asdict(queue) for name, queue in contract.queues.items()}
+    outputs = tmp_path / "outputs.json"
+    outputs.write_text(json.dumps(stack_outputs(**values)))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "emulator")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "emulator")
+    monkeypatch.setenv("SUBMITTER_OUTPUTS", str(outputs))
+    monkeypatch.setenv("SUBMITTER_RUN_PIN", "false")  # the images of these tests are in no registry
+
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        code = execute(list(arguments))
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run

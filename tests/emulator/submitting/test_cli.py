@@ -1,62 +1,17 @@
 """The command line, in process, against an account with one queue."""
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from emulator.server import EmulatorServer
-from infra.outputs import StackOutputs, stack_outputs
-from submitter.cli.main import execute
 
 QUEUE = "c5a-large-spot"
 ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
-
-
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        return document
-
-
-Submitter = Callable[..., Done]
-
-
-@pytest.fixture
-def submitter(
-    contract: StackOutputs,
-    server: EmulatorServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Submitter:
-    """Run `submitter` with the stack's outputs in a file: `submitter("status", "first")`."""
-    values = {key: value for key, value in vars(contract).items() if key != "schema_version"}
-    values["queues"] = {name: dataclasses.asdict(queue) for name, queue in contract.queues.items()}
-    outputs = tmp_path / "outputs.json"
-    outputs.write_text(json.dumps(stack_outputs(**values)))
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "emulator")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "emulator")
-    monkeypatch.setenv("SUBMITTER_OUTPUTS", str(outputs))
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = execute(list(arguments))
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
+Submitter = Callable[..., Any]
 
 
 def calls(server: EmulatorServer, service: str) -> list[str]:
