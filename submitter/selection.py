@@ -1,4 +1,4 @@
-"""Choosing runs of a sweep: `--seed 3`, `--where env-id=Hopper-v4`, `--index 137`. Pure."""
+"""Choosing runs of a sweep: `--seed 3`, `--where env-id=Hopper-v4`, `--index 137`, `--failed`. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from typing import Final, Protocol, TypeVar
 
 from submitter.errors import UsageError
 from submitter.sweep import Row
+
+FAILED: Final = frozenset({"failed", "cancelled"})
+"""The statuses that `--failed` chooses."""
 
 _MOST_CHOICES: Final = 10
 """How many runs a refusal lists."""
@@ -38,11 +41,17 @@ class Selection:
         seed: The run's seed.
         index: The run's number.
         where: `axis=value` texts; `seed=3` is one too.
+        failed: Whether it must have failed or have been cancelled; only for runs whose status is known.
     """
 
     seed: int | None = None
     index: int | None = None
     where: tuple[str, ...] = ()
+    failed: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether there is any condition."""
+        return self != Selection()
 
     def choose(self, runs: Sequence[RunT], axes: Sequence[str]) -> list[RunT]:
         """Return the runs that meet the conditions.
@@ -57,6 +66,7 @@ class Selection:
             if (self.seed is None or run.seed == self.seed)
             and (self.index is None or run.number == self.index)
             and all(values_of(run, axes)[name] == value for name, value in conditions)
+            and (not self.failed or getattr(run, "status", None) in FAILED)
         ]
         if not chosen:
             raise UsageError("No run of the sweep is like that.", f"There are: {_choices(runs, axes)}.")
@@ -71,7 +81,7 @@ class Selection:
         chosen = self.choose(runs, axes)
         if len(chosen) > 1:
             raise UsageError(
-                f"{len(chosen):,} runs are like that, and only one can be followed.",
+                f"{len(chosen):,} runs are like that, and only one can be chosen.",
                 f"Choose with --index, --seed or --where among: {_choices(chosen, axes)}.",
             )
         return chosen[0]

@@ -14,9 +14,7 @@ from submitter.stack import StackSource
 @click.command("logs")
 @options.sweep_name
 @options.owner
-@options.seed
-@options.where
-@options.index
+@options.selector
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
 @options.as_json
 @click.pass_obj
@@ -25,9 +23,7 @@ def logs_command(
     *,
     name: str,
     owner: str | None,
-    seed: int | None,
-    where: tuple[str, ...],
-    index: int | None,
+    selection: Selection,
     follow: bool,
     as_json: bool,
 ) -> None:
@@ -35,7 +31,6 @@ def logs_command(
     connection = options.connect(source)
     status = connection.status.read(connection.full_name(name, owner), runs=True)
     axes = status.axes
-    selection = Selection(seed=seed, index=index, where=where)
     chosen = [selection.choose_one(status.runs, axes)] if follow else selection.choose(status.runs, axes)
     for run in chosen:
         prefix = f"{label(run, axes)} | " if len(chosen) > 1 else ""

@@ -1,9 +1,12 @@
 """What several commands share: options, each defined once, and the way to the account."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from submitter.selection import Selection
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
@@ -19,13 +22,32 @@ owner = click.option(
     help="Whose sweep it is; NAME may also be OWNER/NAME.  [default: the AWS caller's name]",
 )
 
-seed = click.option("--seed", type=click.IntRange(min=0), help="Only the runs with this seed.")
+_seed = click.option("--seed", type=click.IntRange(min=0), help="Only the runs with this seed.")
 
-where = click.option(
+_where = click.option(
     "--where", metavar="AXIS=VALUE", multiple=True, help="Only the runs with this value, such as env-id=Hopper-v4."
 )
 
-index = click.option("--index", type=click.IntRange(min=1), metavar="N", help="Only the run with this number.")
+_index = click.option("--index", type=click.IntRange(min=1), metavar="N", help="Only the run with this number.")
+
+_failed = click.option("--failed", is_flag=True, help="Only the runs that have failed or were cancelled.")
+
+
+def selector(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose runs of a sweep; the command gets them as one argument, `selection`."""
+
+    @_seed
+    @_where
+    @_index
+    @_failed
+    @wraps(function)
+    def selecting(
+        *args: Any, seed: int | None, where: tuple[str, ...], index: int | None, failed: bool, **kwargs: Any
+    ) -> Any:
+        return function(*args, selection=Selection(seed=seed, where=where, index=index, failed=failed), **kwargs)
+
+    return selecting
+
 
 poll = click.option(
     "--poll",
