@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from moto.backends import get_backend
 from moto.core.exceptions import JsonRESTError, ServiceException, _RESTError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.iam.access_control import PermissionResult
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
 from moto.moto_api._internal.models import moto_api_backend
+from moto.s3.models import FakeBucket
 
 if TYPE_CHECKING:
     from moto.ec2.models import EC2Backend
@@ -32,6 +34,17 @@ def _aws_policies(account_id: str) -> list[AWSManagedPolicy]:
     """Read AWS's 1,500 managed policies, which exist in every account, once in a process and not for each account."""
     facts = json.loads(aws_managed_policies_data)
     return [AWSManagedPolicy.from_data(name, account_id, Account.partition, facts[name]) for name in facts]
+
+
+def _no_opinion(*_: object) -> PermissionResult:
+    """Judge no request by a bucket's policy.
+
+    moto (5.2.5) leaves the conditions of a policy out, so that one that refuses plain HTTP refuses every request.
+    """
+    return PermissionResult.NEUTRAL
+
+
+FakeBucket.get_permission = _no_opinion  # type: ignore[method-assign,assignment]  # there is no switch
 
 
 def forget_everything(account_id: str) -> None:

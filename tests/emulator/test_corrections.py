@@ -139,3 +139,19 @@ def test_the_hardware_of_the_types_is_that_of_ec2(server: EmulatorServer) -> Non
     ):
         assert server.account.instance_type(kind.name) == kind
     assert server.account.instance_type("c5a.lagre") is None
+
+
+def test_a_bucket_that_refuses_plain_http_can_be_used(aws: Aws) -> None:
+    """The account itself is served by plain HTTP, which stands for AWS's TLS."""
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="artifacts")
+    statement = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": ["arn:aws:s3:::artifacts", "arn:aws:s3:::artifacts/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    s3.put_bucket_policy(Bucket="artifacts", Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    s3.put_object(Bucket="artifacts", Key="k", Body=b"v")
+    assert s3.get_object(Bucket="artifacts", Key="k")["Body"].read() == b"v"
