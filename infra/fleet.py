@@ -86,7 +86,7 @@ class ExperimentFleet(pulumi.ComponentResource):
             root_volume_gib=config.root_volume_gib,
             ssm_access=config.ssm_access,
             tags=tags,
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, hooks=args.guard.template_hooks()),
         )
         policy_arn = _fair_share(f"{name}-fair-share", tags, child).arn if config.fair_share else None
         queues: dict[str, dict[str, Any]] = {}

@@ -6,14 +6,12 @@ saying so, hence these guards. `pulumi destroy` is not guarded: it says what it 
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
 
 from infra.facts import Account
 
-_QUEUE: Final = "aws:batch/jobQueue:JobQueue"
 _ON_HOSTS: Final = ("STARTING", "RUNNING")
 _UNFINISHED: Final = ("SUBMITTED", "PENDING", "RUNNABLE", *_ON_HOSTS)
 _DESCRIBE_LIMIT: Final = 100
@@ -24,28 +22,16 @@ _SCALING: Final = frozenset({"desiredVcpus", "maxVcpus", "minVcpus"})
 _OVERRIDE: Final = "`pulumi config set allowInterruption true`"
 
 
-@dataclass(frozen=True)
-class DeployedQueue:
-    """A queue as the stack has it before an update."""
+def removed_queues(deployed: Mapping[str, Mapping[str, Any]], wanted: Iterable[str], *, fair_share: bool) -> list[str]:
+    """Return the names of the queues that an update deletes, those that it makes anew included.
 
-    name: str
-    fair_share: bool
-
-
-def deployed_queues(resources: Mapping[str, Mapping[str, Any]]) -> dict[str, DeployedQueue]:
-    """Return the queues among a stack's resources (outputs by URN), by name."""
-    found = [
-        DeployedQueue(outputs["name"], bool(outputs.get("schedulingPolicyArn")))
-        for urn, outputs in resources.items()
-        if urn.split("::")[2].rpartition("$")[2] == _QUEUE and "name" in outputs
-    ]
-    return {queue.name: queue for queue in found}
-
-
-def removed_queues(deployed: Iterable[DeployedQueue], wanted: Iterable[str], *, fair_share: bool) -> list[str]:
-    """Return the names of the queues that an update deletes, those that it makes anew included."""
+    Args:
+        deployed: The contract's rows of the queues that there are, by name.
+        wanted: Names of the queues that there are to be.
+        fair_share: Whether those are to share their instances between users.
+    """
     kept = set(wanted)
-    return sorted(queue.name for queue in deployed if queue.name not in kept or queue.fair_share != fair_share)
+    return sorted(name for name, row in deployed.items() if name not in kept or row["fair_share"] != fair_share)
 
 
 def replaces_hosts(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -87,8 +73,7 @@ class RunGuard:
 
     def __init__(self, account: Account, *, allow_interruption: bool) -> None:
         self._account = account
-        self._active = not allow_interruption
-        self._deployed = _deployed() if self._active else {}
+        self._deployed = {} if allow_interruption else _deployed()
 
     def check_removals(self, wanted: Iterable[str], *, fair_share: bool) -> None:
         """Refuse an update that deletes queues with unfinished runs; a preview only says that it will be refused.
@@ -96,7 +81,7 @@ class RunGuard:
         Raises:
             pulumi.RunError: There are such runs, or nobody can tell.
         """
-        removed = removed_queues(self._deployed.values(), wanted, fair_share=fair_share)
+        removed = removed_queues(self._deployed, wanted, fair_share=fair_share)
         problems = [problem for queue in removed if (problem := self._problem(queue, _UNFINISHED, "delete the queue"))]
         if problems and pulumi.runtime.is_dry_run():
             pulumi.log.warn(f"`pulumi up` will refuse this: {' '.join(problems)}")
@@ -110,16 +95,31 @@ class RunGuard:
 
         async def look(args: pulumi.ResourceHookArgs) -> None:
             if args.old_inputs is None:  # another environment is made for a queue that is there
-                action = "replace the environment"
+                await self._refuse([queue], "replace the environment")
             elif replaces_hosts(args.old_inputs, args.new_inputs or {}):
-                action = "replace the hosts"
-            else:
-                return
-            if problem := await asyncio.to_thread(self._problem, queue, _ON_HOSTS, action):
-                raise pulumi.RunError(problem)
+                await self._refuse([queue], "replace the hosts")
 
         hook = pulumi.ResourceHook(f"runs-on-{queue}", look)
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+
+    def template_hooks(self) -> pulumi.ResourceHookBinding | None:
+        """Return hooks for the launch template, which refuse another version of it while runs are running anywhere.
+
+        Else the version would be there when the environments refuse it, and taking the change back would not help.
+        """
+        if not self._deployed:
+            return None
+
+        async def look(args: pulumi.ResourceHookArgs) -> None:
+            if _untagged(args.old_inputs) != _untagged(args.new_inputs):
+                await self._refuse(sorted(self._deployed), "replace the hosts")
+
+        return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook("runs-on-hosts", look)])
+
+    async def _refuse(self, queues: Iterable[str], action: str) -> None:
+        looks = (asyncio.to_thread(self._problem, queue, _ON_HOSTS, action) for queue in queues)
+        if problems := [problem for problem in await asyncio.gather(*looks) if problem]:
+            raise pulumi.RunError(" ".join(problems))
 
     def _problem(self, queue: str, statuses: Iterable[str], action: str) -> str | None:
         """Return why an update must not do something to a queue now, if anything."""
@@ -132,10 +132,10 @@ class RunGuard:
             )
         if not count:
             return None
-        state = "are unfinished" if set(statuses) == set(_UNFINISHED) else "are running"
+        state = "running" if statuses == _ON_HOSTS else "unfinished"
         return (
-            f"{count} runs {state} on {queue}, and this update would {action}; wait for them, end them with "
-            f"`submitter cancel`, or let the update end them: {_OVERRIDE}."
+            f"{count} {'run is' if count == 1 else 'runs are'} {state} on {queue}, and this update would {action}; "
+            f"wait, end what is there with `submitter cancel`, or let the update end it: {_OVERRIDE}."
         )
 
     def _client(self) -> Any:
@@ -153,6 +153,11 @@ class RunGuard:
         return session.client("batch")
 
 
+def _untagged(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a launch template's versions consist of."""
+    return {name: value for name, value in (inputs or {}).items() if name != "tags"}
+
+
 def name_hint(queue: str) -> pulumi.ResourceHookBinding:
     """Return a hook that says what to do when the name of a queue is taken."""
 
@@ -167,8 +172,8 @@ def name_hint(queue: str) -> pulumi.ResourceHookBinding:
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(f"name-of-{queue}", hint)])
 
 
-def _deployed() -> dict[str, DeployedQueue]:
-    """Ask the engine for the queues of this stack as the last update left them; there may have been none."""
+def _deployed() -> Mapping[str, Mapping[str, Any]]:
+    """Ask the engine for the contract's queues as the last update of this stack left them; there may be none yet."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    reply = pulumi.runtime.invoke("pulumi:pulumi:readStackResourceOutputs", {"stackName": name}).value
-    return deployed_queues((reply or {}).get("outputs") or {})
+    reply = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value
+    return (reply or {}).get("outputs", {}).get("queues") or {}

@@ -155,6 +155,9 @@ class InstanceQueues(pulumi.ComponentResource):
                 parent=self,
                 depends_on=list(args.roles.host_permissions),
                 custom_timeouts=_TIMEOUTS,
+                # AWS changes an environment neither to its service-linked role nor from it, and the provider does not
+                # see that a role is no longer set (AWS Batch API reference, UpdateComputeEnvironment, serviceRole).
+                replacement_trigger="dedicated" if config.dedicated_service_role else "linked",
                 hooks=args.guard.hooks(queue),
             ),
         )

@@ -61,8 +61,8 @@ class FakeAws:
     """Zone and VPC of subnets that are not the default VPC's."""
     security_groups: dict[str, str] = field(default_factory=dict)
     """VPC of security groups."""
-    deployed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the stack has already: outputs by URN."""
+    deployed: dict[str, Any] = field(default_factory=dict)
+    """The outputs that the stack has already."""
     calls: list[str] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ class FakeAws:
                 return {"partition": "aws"}
             case "getVpcs" | "getSubnet" | "getSubnets" | "getSecurityGroups":
                 return self._network(function, args, filters)
-            case "readStackResourceOutputs":
+            case "readStackOutputs":
                 return {"outputs": self.deployed}
             case "getInstanceTypeOfferings":
                 assert args["locationType"] == "availability-zone"
@@ -213,8 +213,14 @@ def _deploy(fake_aws: FakeAws, preview: bool, stack: str, config: Mapping[str, A
         def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
             if preview:
                 return None, args.inputs
-            computed = {"arn": f"arn:of:{args.typ.rpartition(':')[2]}:{args.name}", "latestVersion": 1}
-            return f"{args.name}-id", {"name": f"{args.name}-1234567", **computed, **args.inputs}
+            computed = {
+                "arn": f"arn:of:{args.typ.rpartition(':')[2]}:{args.name}",
+                "bucket": f"{args.name}-1234567",
+                "latestVersion": 1,
+                "name": f"{args.name}-1234567",
+                "repositoryUrl": f"of:{args.name}",
+            }
+            return f"{args.name}-id", {**computed, **args.inputs}
 
     class Recorder(mocks.MockMonitor):
         def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the name is gRPC's

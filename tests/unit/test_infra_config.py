@@ -68,6 +68,13 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"queuePrefix": "alice-"}, "with a letter or digit at both ends"),
     ({"queuePrefix": "a" * 120}, "AWS Batch allows 128; shorten the prefix"),
     ({"amiId": "ubuntu"}, "'ubuntu' is not an image id"),
+    ({"subnetIds": ["subnet-1"]}, "'subnet-1' is not a subnet id; write it as subnet-0"),
+    ({"subnetIds": ["subnet-0123456789abcdef0"] * 2}, "listed more than once"),
+    ({"securityGroupIds": ["default"]}, "'default' is not a security group id; write it as sg-0"),
+    ({"jobStateTimeLimitActions": {"SLOW": 600}}, "'SLOW' is not a choice; choose one of CAPACITY:INSUFF"),
+    ({"jobStateTimeLimitActions": {"MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": 60}}, "choose 600 to 86400 seconds"),
+    ({"jobStateTimeLimitActions": {"MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": "1h"}}, "'1h' is not a number of sec"),
+    ({"artifactsForceDestroy": True}, "there is no bucket to destroy; set artifactsBucket to true"),
     ({"rootVolumeGib": 29}, "choose 30 to 16384 GiB"),
     ({"logRetentionDays": 100}, "100 is not a choice; choose one of 0, 1, 3"),
     ({"jobPolicyArns": ["AmazonS3ReadOnlyAccess"]}, "is not the ARN of a managed policy"),
@@ -98,6 +105,22 @@ def test_a_family_that_amazon_linux_2023_cannot_run_is_taken_with_an_image_of_on
 def test_the_neighbours_of_refused_families_are_taken() -> None:
     types = ("g4dn.xlarge", "p4d.24xlarge", "g5.xlarge", "u-6tb1.metal")
     assert load(instanceTypes=types).instance_types == types
+
+
+def test_cleanrls_stack_is_a_configuration_that_works() -> None:
+    stack = yaml.safe_load((ROOT / "Pulumi.cleanrl.yaml").read_text())["config"]
+    config = load(**{key.removeprefix("rl-batch:"): value for key, value in stack.items()})
+    assert (config.on_demand_allocation_strategy, config.spot_allocation_strategy) == ("BEST_FIT", "BEST_FIT")
+    assert (config.spot_bid_percentage, config.max_vcpus, config.dedicated_service_role) == (50, 2000, True)
+
+
+def test_the_a1_medium_that_cleanrls_module_lists_by_default_is_refused_with_its_reason_and_successors() -> None:
+    with pytest.raises(pulumi.RunError) as refused:
+        load(instanceTypes=["g4dn.xlarge", "a1.medium"])
+    assert str(refused.value) == (
+        "Configuration instanceTypes: a1.medium cannot run the Amazon Linux 2023 image of AWS Batch; take c6g, c7g or "
+        "c8g instead, or set amiId to an image of your own."
+    )
 
 
 def test_the_largest_configuration_that_fits_the_quotas_is_taken() -> None:

@@ -203,6 +203,158 @@ def test_a_queue_cancels_only_what_can_never_start(deploy: Deploy) -> None:
     ]
 
 
+def test_switching_the_time_limits_off_sends_an_empty_list(deploy: Deploy) -> None:
+    """AWS keeps what an update does not name."""
+    for each in deploy(jobStateTimeLimitActions={}).of("JobQueue"):
+        assert each.inputs["jobStateTimeLimitActions"] == []
+
+
+def test_waiting_for_capacity_is_limited_only_when_asked_for(deploy: Deploy) -> None:
+    deployment = deploy(jobStateTimeLimitActions={"CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY": 7200})
+    (action,) = deployment.one("JobQueue", "c5a-large").inputs["jobStateTimeLimitActions"]
+    assert (action["reason"], action["maxTimeSeconds"]) == ("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY", 7200)
+
+
+def test_fair_share_queues_have_the_stacks_policy_and_the_contract_says_so(deploy: Deploy) -> None:
+    deployment = deploy(fairShare=True)
+    (policy,) = deployment.of("SchedulingPolicy")
+    for each in deployment.of("JobQueue"):
+        assert each.inputs["schedulingPolicyArn"] == f"arn:of:SchedulingPolicy:{policy.name}"
+    assert all(queue.fair_share for queue in from_outputs(deployment.outputs).queues.values())
+    assert deploy().of("SchedulingPolicy") == []
+
+
+def test_a_queue_that_changes_how_it_shares_is_made_anew_and_its_namesake_goes_first(deploy: Deploy) -> None:
+    """AWS neither gives a queue a scheduling policy nor takes it away, and queues have fixed names."""
+    for each in deploy().of("JobQueue"):
+        assert each.replace_on_changes == ["schedulingPolicyArn"]
+        assert each.delete_before_replace
+
+
+def test_environments_of_queues_that_exist_are_guarded_and_new_ones_cost_no_look(deploy: Deploy, fake_aws: Any) -> None:
+    fake_aws.deployed = {"queues": {"c5a-large": {"fair_share": False}}}
+    deployment = deploy()
+    guarded = {each.name: each.hooks for each in deployment.of("ComputeEnvironment")}
+    assert guarded == {
+        "rl-batch-dev-c5a-large": {"before_create": ["runs-on-c5a-large"], "before_update": ["runs-on-c5a-large"]},
+        "rl-batch-dev-c5a-large-spot": {},
+    }
+    assert deployment.one("LaunchTemplate", "-host").hooks == {"before_update": ["runs-on-hosts"]}
+    unguarded = deploy(allowInterruption=True)
+    assert not any(each.hooks for each in unguarded.of("ComputeEnvironment"))
+
+
+def test_a_bucket_outlives_the_stack_together_with_what_protects_it(deploy: Deploy) -> None:
+    kept, gone = deploy(artifactsBucket=True), deploy(artifactsBucket=True, artifactsForceDestroy=True)
+    parts = [each for each in kept.resources if ":s3/" in each.type]
+    assert len(parts) == 5
+    assert all(each.retained for each in parts)
+    assert kept.one("Bucket", "").inputs["forceDestroy"] is False
+    assert not any(each.retained for each in gone.resources)
+    assert gone.one("Bucket", "").inputs["forceDestroy"] is True
+
+
+def test_a_bucket_is_private_and_encrypted_and_its_rules_delete_no_file(deploy: Deploy) -> None:
+    deployment = deploy(artifactsBucket=True)
+    assert {name for name, value in deployment.one("BucketPublicAccessBlock", "").inputs.items() if value is True} == {
+        "blockPublicAcls",
+        "blockPublicPolicy",
+        "ignorePublicAcls",
+        "restrictPublicBuckets",
+    }
+    (rule,) = deployment.one("BucketServerSideEncryptionConfiguration", "").inputs["rules"]
+    assert rule == {"applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"}}
+    rules = deployment.one("BucketLifecycleConfiguration", "").inputs["rules"]
+    assert [sorted(each.keys() - {"id", "status", "filter"}) for each in rules] == [
+        ["transitions"],
+        ["abortIncompleteMultipartUpload"],
+    ]
+
+
+def test_a_repository_scans_what_is_pushed_and_keeps_what_has_a_tag(deploy: Deploy) -> None:
+    deployment = deploy(imageRepository=True)
+    repository = deployment.one("Repository", "").inputs
+    assert repository["imageScanningConfiguration"] == {"scanOnPush": True}
+    assert repository["forceDelete"] is True
+    (rule,) = deployment.document("LifecyclePolicy", "")["rules"]
+    assert rule["selection"]["tagStatus"] == "untagged"
+
+
+def test_bucket_and_repository_are_in_the_contract_only_if_asked_for(deploy: Deploy) -> None:
+    with_both = from_outputs(deploy(artifactsBucket=True, imageRepository=True).outputs)
+    assert with_both.artifacts_bucket == "rl-batch-dev-artifacts-1234567"
+    assert with_both.image_repository == "of:rl-batch-dev-images"
+    without = deploy()
+    assert without.outputs["artifacts_bucket"] is without.outputs["image_repository"] is None
+    assert not [each for each in without.resources if each.type.startswith(("aws:s3", "aws:ecr"))]
+
+
+def test_sessions_on_hosts_are_allowed_only_when_asked_for(deploy: Deploy) -> None:
+    attachment = deploy(ssmAccess=True).one("RolePolicyAttachment", "-instance-ssm")
+    assert attachment.inputs["policyArn"] == "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    assert not [each for each in deploy().of("RolePolicyAttachment") if each.name.endswith("-ssm")]
+
+
+@pytest.mark.parametrize(
+    "config", [{"rootVolumeGib": 80}, {"ssmAccess": True}, {"amiId": "ami-0123456789abcdef0"}, {"fairShare": True}]
+)
+def test_the_launch_template_is_there_whatever_is_configured(deploy: Deploy, config: dict[str, Any]) -> None:
+    """An environment that gains or loses its launch template is replaced."""
+    deployment = deploy(**config)
+    (template,) = deployment.of("LaunchTemplate")
+    for each in deployment.of("ComputeEnvironment"):
+        assert each.inputs["computeResources"]["launchTemplate"]["launchTemplateId"] == f"{template.name}-id"
+        assert "version" in each.inputs["computeResources"]["launchTemplate"]
+
+
+A, B = "subnet-0000000000000000a", "subnet-0000000000000000b"
+GROUP = "sg-0123456789abcdef0"
+
+
+@pytest.fixture
+def own_network(fake_aws: Any) -> Any:
+    """An account without a default VPC, and with a VPC of its own."""
+    fake_aws.vpcs = []
+    fake_aws.own_subnets = {A: ("us-east-1a", "vpc-own"), B: ("us-east-1b", "vpc-own")}
+    fake_aws.security_groups = {GROUP: "vpc-own", "sg-aaaaaaaa": "vpc-other"}
+    return fake_aws
+
+
+@pytest.mark.usefixtures("own_network")
+def test_hosts_can_be_in_subnets_of_ones_own(deploy: Deploy) -> None:
+    deployment = deploy(subnetIds=[B, A], instanceTypes=["c5a.large", "g4dn.xlarge"])
+    assert environment(deployment, "c5a-large")["subnets"] == [A, B]
+    assert environment(deployment, "g4dn-xlarge")["subnets"] == [B]
+    assert deployment.one("SecurityGroup", "-hosts").inputs["vpcId"] == "vpc-own"
+
+
+@pytest.mark.usefixtures("own_network")
+def test_hosts_can_be_behind_security_groups_of_ones_own(deploy: Deploy) -> None:
+    deployment = deploy(subnetIds=[A, B], securityGroupIds=[GROUP])
+    assert deployment.of("SecurityGroup") == []
+    assert environment(deployment, "c5a-large")["securityGroupIds"] == [GROUP]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, "has no default VPC in this account; make one with .*, set subnetIds to subnets of another VPC"),
+        ({"subnetIds": ["subnet-00000000"]}, "us-east-1 has no subnet-00000000 in this account; correct the ids"),
+        ({"subnetIds": [A, "subnet-cccccccc"]}, "are of different VPCs; name subnets of one VPC"),
+        ({"subnetIds": [A], "instanceTypes": ["g4dn.xlarge"]}, "is offered in us-east-1b only, where none of the sub"),
+        ({"subnetIds": [A, B], "securityGroupIds": ["sg-aaaaaaaa"]}, "vpc-own has no sg-aaaaaaaa; name security"),
+    ],
+)
+def test_a_network_of_ones_own_that_cannot_work_is_refused_before_anything_exists(
+    deploy: Deploy, own_network: Any, config: dict[str, Any], said: str
+) -> None:
+    own_network.own_subnets["subnet-cccccccc"] = ("us-east-1c", "vpc-other")
+    with pytest.raises(pulumi.RunError, match=said) as refused:
+        deploy(**config)
+    assert own_network.registered == []
+    assert "\n" not in str(refused.value)
+
+
 def test_only_queues_have_fixed_names(deploy: Deploy) -> None:
     """A fixed name cannot exist twice: not in two stacks of an account, not while a replacement is made."""
     named = {each.type.rpartition(":")[2] for each in deploy().resources if "name" in each.inputs}
@@ -269,7 +421,7 @@ def test_aws_is_asked_once_for_all_zones_and_once_for_each_set_of_them(deploy: D
         "getCallerIdentity": 1,
         "getRegion": 1,
         "getPartition": 1,
-        "readStackResourceOutputs": 1,
+        "readStackOutputs": 1,
         "getInstanceTypeOfferings": 1,
         "getVpcs": 1,
         "getSubnets": 2,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.naming import NameCollisionError, queue_name, queue_names, resource_prefix, slug
+from infra.naming import NameCollisionError, queue_name, queue_names, resource_prefix, slug, storage_name
 
 
 def test_queue_names_are_the_ones_that_people_type() -> None:
@@ -38,3 +38,10 @@ def test_a_slug_has_only_characters_that_batch_takes_and_fits(text: str) -> None
 @pytest.mark.parametrize(("one", "other"), [("a.b", "a-b"), ("a.b", "a:b"), ("x" * 60, "x" * 61)])
 def test_texts_that_differ_have_slugs_that_differ(one: str, other: str) -> None:
     assert slug(one, 40) != slug(other, 40)
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_the_names_of_buckets_and_repositories_have_only_characters_that_both_take(stack: str) -> None:
+    name = storage_name(f"{resource_prefix('rl-batch', stack)}-artifacts")
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    assert len(name) + 8 <= 63

@@ -17,6 +17,7 @@ WILDCARDS = {
     f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/rl-batch-*": "definitions are named by their content",
     f"arn:aws:batch:us-east-1:{ACCOUNT}:job/*": "Batch makes the ids of jobs",
     "arn:of:LogGroup:rl-batch-dev-jobs:*": "the log group's own streams",
+    "arn:of:Bucket:rl-batch-dev-artifacts/*": "the bucket's own objects",
 }
 ACTIONS_WITHOUT_RESOURCES = {
     "batch:DescribeComputeEnvironments",
@@ -31,6 +32,7 @@ ACTIONS_WITHOUT_RESOURCES = {
 def statements(deployment: Any) -> list[dict[str, Any]]:
     documents = [
         deployment.document("RolePolicy", "-execution"),
+        deployment.document("RolePolicy", "-job-artifacts"),
         deployment.document("Policy", "-submitter"),
     ]
     assert len(documents) == len(deployment.of("RolePolicy")) + len(deployment.of("Policy"))
@@ -38,7 +40,7 @@ def statements(deployment: Any) -> list[dict[str, Any]]:
 
 
 def test_no_policy_has_a_wildcard_without_a_reason(deploy: Callable[..., Any]) -> None:
-    for statement in statements(deploy()):
+    for statement in statements(deploy(artifactsBucket=True)):
         assert statement["Effect"] == "Allow"
         assert not any("*" in action for action in statement["Action"])
         for resource in statement["Resource"]:
@@ -62,6 +64,29 @@ def test_the_execution_role_pulls_images_writes_logs_and_reads_the_secret_only(d
         ("logs:CreateLogStream", "arn:of:LogGroup:rl-batch-dev-jobs:*"),
         ("logs:PutLogEvents", "arn:of:LogGroup:rl-batch-dev-jobs:*"),
         ("secretsmanager:GetSecretValue", "arn:of:Secret:rl-batch-dev-keys"),
+    }
+
+
+def test_jobs_may_use_what_is_in_the_bucket_and_nothing_else_of_s3(deploy: Callable[..., Any]) -> None:
+    deployment = deploy(artifactsBucket=True)
+    document = deployment.document("RolePolicy", "-job-artifacts")
+    assert deployment.one("RolePolicy", "-job-artifacts").inputs["role"] == "rl-batch-dev-job-1234567"
+    bucket = "arn:of:Bucket:rl-batch-dev-artifacts"
+    assert [(each["Action"], each["Resource"]) for each in document["Statement"]] == [
+        (["s3:ListBucket"], [bucket]),
+        (["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"], [f"{bucket}/*"]),
+    ]
+
+
+def test_the_bucket_refuses_whatever_comes_without_tls(deploy: Callable[..., Any]) -> None:
+    (statement,) = deploy(artifactsBucket=True).document("BucketPolicy", "-artifacts")["Statement"]
+    bucket = "arn:of:Bucket:rl-batch-dev-artifacts"
+    assert statement == {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [bucket, f"{bucket}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
 
 
