@@ -203,10 +203,12 @@ class Published:
     Attributes:
         digest: `sha256:...` of the image, or of its list of platforms.
         architectures: Those that it can run on, as queues name them; empty when it does not say.
+        entrypoint: The program that gets the command as its arguments; empty when there is none.
     """
 
     digest: str
     architectures: frozenset[str]
+    entrypoint: tuple[str, ...] = ()
 
 
 def look_up(image: str) -> Published:
@@ -219,8 +221,8 @@ def look_up(image: str) -> Published:
         "buildx", "imagetools", "inspect", "--format", "{{json .}}", image, timeout_seconds=_LOOK_UP_SECONDS
     )
     found = json.loads(shown)
-    manifest = found["manifest"]
-    return Published(manifest["digest"], frozenset(_architectures(manifest, found.get("image") or {})))
+    manifest, image_found = found["manifest"], found.get("image") or {}
+    return Published(manifest["digest"], frozenset(_architectures(manifest, image_found)), _entrypoint(image_found))
 
 
 def check_architecture(image: str, published: Published, architecture: str, queue: str) -> None:
@@ -245,6 +247,12 @@ def _architectures(manifest: dict[str, Any], image: dict[str, Any]) -> list[str]
     else:
         named = [image.get("architecture")]
     return [_ARCHITECTURES.get(name, name) for name in named if name and name != "unknown"]
+
+
+def _entrypoint(image: dict[str, Any]) -> tuple[str, ...]:
+    """Read it from the one image's configuration, or from the first of several platforms'."""
+    one = image if "architecture" in image else next(iter(image.values()), {})
+    return tuple(one.get("config", {}).get("Entrypoint") or ())
 
 
 def is_ecr(image: str) -> bool:

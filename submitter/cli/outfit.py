@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from submitter import images
 from submitter.cli.output import note
-from submitter.errors import ConfigurationError
+from submitter.preflight import check_image
 from submitter.provenance import Commit, git_tag
 from submitter.secrets import Secrets, collect
 from submitter.tracking import API_KEY, api_key, tracks, variables
@@ -119,12 +119,8 @@ def _digest_now(image: str, prepared: "Prepared") -> str | None:
     """Return what the image's name means now; None where that cannot be told: without Docker, or without a log-in."""
     if digest := images.Reference.parse(image).digest:
         return digest
-    try:
-        published = images.look_up(image)
-    except ConfigurationError:
-        return None
-    images.check_architecture(image, published, prepared.queue.architecture, prepared.queue.name)
-    return published.digest
+    published = check_image(image, prepared.queue, say=note)
+    return published.digest if published else None
 
 
 def _begun_with(connection: "Connection", prepared: "Prepared") -> str | None:
