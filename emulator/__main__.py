@@ -34,6 +34,14 @@ cores_option = click.option(
     help="How many jobs run at once.",
 )
 
+runner_option = click.option(
+    "--runner",
+    type=click.Choice(["process", "docker"]),
+    default="process",
+    show_default=True,
+    help="What a job is: a process of this machine in the checkout, or a container of its image in this Docker.",
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
@@ -45,9 +53,9 @@ def main() -> None:
         raise click.ClickException("The emulated account needs Linux: it ends jobs by means that only Linux has.")
 
 
-def _started(home: Home, port: int, cores: int | None) -> None:
+def _started(home: Home, port: int, cores: int | None, runner: str) -> None:
     try:
-        running, note = start(home, port=port, cores=cores)
+        running, note = start(home, port=port, cores=cores, runner=runner)
     except StartError as error:
         raise click.ClickException(str(error)) from None
     if note:
@@ -59,22 +67,24 @@ def _started(home: Home, port: int, cores: int | None) -> None:
 @home_option
 @port_option
 @cores_option
-def start_command(folder: Path, port: int, cores: int | None) -> None:
+@runner_option
+def start_command(folder: Path, port: int, cores: int | None, runner: str) -> None:
     """Start an account, and return when it answers.
 
     Exit code 1: one is up already, or it did not come up.
     """
-    _started(Home(folder), port, cores)
+    _started(Home(folder), port, cores, runner)
 
 
 @main.command("serve", hidden=True)
 @home_option
 @port_option
 @cores_option
+@runner_option
 @click.option("--ready-fd", type=int, required=True)
-def serve_command(folder: Path, port: int, cores: int | None, ready_fd: int) -> None:
+def serve_command(folder: Path, port: int, cores: int | None, runner: str, ready_fd: int) -> None:
     """Serve an account in this process: what `start` starts."""
-    serve(Home(folder), port=port, cores=cores, ready_fd=ready_fd)
+    serve(Home(folder), port=port, cores=cores, runner=runner, ready_fd=ready_fd)
 
 
 @main.command("env")
@@ -133,10 +143,11 @@ def stop_command(folder: Path) -> None:
 @home_option
 @port_option
 @cores_option
-def up_command(folder: Path, port: int, cores: int | None) -> None:
+@runner_option
+def up_command(folder: Path, port: int, cores: int | None, runner: str) -> None:
     """Start an account and deploy this project's stack to it with pulumi."""
     home = Home(folder)
-    _started(home, port, cores)
+    _started(home, port, cores, runner)
     project = Project(CHECKOUT, home)
     project.forget()
     try:

@@ -25,7 +25,7 @@ class StartError(Exception):
     """The account did not come up; the message is a sentence with the remedy or the log's path."""
 
 
-def start(home: Home, *, port: int, cores: int | None) -> tuple[Running, str | None]:
+def start(home: Home, *, port: int, cores: int | None, runner: str = "process") -> tuple[Running, str | None]:
     """Start an account in a session of its own and return when it answers.
 
     Returns:
@@ -43,7 +43,7 @@ def start(home: Home, *, port: int, cores: int | None) -> tuple[Running, str | N
     home.rotate_log()
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "emulator", "serve", "--home", str(home.folder), "--port", str(port)]
-    command += ["--ready-fd", str(writing), *(["--cores", str(cores)] if cores else [])]
+    command += ["--ready-fd", str(writing), "--runner", runner, *(["--cores", str(cores)] if cores else [])]
     with home.log.open("w") as log:
         child = subprocess.Popen(
             command,
@@ -76,13 +76,14 @@ def _answer(ready: TextIO) -> dict[str, Any]:
     return dict(json.loads(line)) if line else {}
 
 
-def serve(home: Home, *, port: int, cores: int | None, ready_fd: int) -> None:
+def serve(home: Home, *, port: int, cores: int | None, runner: str, ready_fd: int) -> None:
     """Serve an account until SIGTERM or SIGINT; the folder belongs to this process meanwhile.
 
     Args:
         home: The folder; it is begun anew.
         port: Port on 127.0.0.1; 0 means a free one.
         cores: How many jobs run at once; None means as many as this machine has cores.
+        runner: What carries jobs out: `process` or `docker`.
         ready_fd: Where one line of JSON goes once the account is up, or the reason why it can not be.
     """
     faulthandler.enable()
@@ -105,7 +106,7 @@ def serve(home: Home, *, port: int, cores: int | None, ready_fd: int) -> None:
         from emulator.server import EmulatorServer  # noqa: PLC0415
 
         try:
-            with EmulatorServer(home.jobs_home, port=port, cores=cores) as server:
+            with EmulatorServer(home.jobs_home, port=port, cores=cores, runner=runner) as server:
                 started = process_start(os.getpid())
                 assert started is not None  # noqa: S101 - this very process runs
                 running = Running(os.getpid(), started, server.url, server.account_id, server.region)

@@ -47,6 +47,7 @@ class EmulatorServer:
         region: The one region that the account is used in.
         port: Port on 127.0.0.1; 0 means a free one.
         cores: How many jobs run at once; None means as many as this machine has cores.
+        runner: What carries jobs out: `process` of this machine, or `docker`.
 
     Raises:
         RuntimeError: Another account is up in this process; moto keeps its state per process.
@@ -60,12 +61,14 @@ class EmulatorServer:
         region: str = "us-east-1",
         port: int = 0,
         cores: int | None = None,
+        runner: str = "process",
     ) -> None:
         self.account_id = account_id
         self.region = region
         self._home_folder = home_folder
         self._port = port
         self._cores = cores
+        self._runner = runner
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
@@ -93,6 +96,7 @@ class EmulatorServer:
             folder=_CHECKOUT,
             environment=clean_environment(url=self.url, region=self.region, home=home),
             cores=self._cores or os.cpu_count() or 1,
+            runner=self._runner,
         )
         opened.callback(lambda: self.loop.run(self.batch.scheduler.close()))
         self.record = CallRecord()

@@ -9,7 +9,7 @@ from emulator.batch.environments import Environments
 from emulator.batch.jobs import Jobs
 from emulator.batch.policies import SchedulingPolicies
 from emulator.batch.queues import Queues
-from emulator.batch.runner import ProcessRunner
+from emulator.batch.runner import ProcessRunner, Runner
 from emulator.batch.scheduler import Scheduler
 from emulator.batch.state import State
 from emulator.batch.tagging import Tagging
@@ -35,6 +35,7 @@ class Batch:
         folder: Working folder of the jobs.
         environment: What every job finds in its environment.
         cores: How many jobs run at once.
+        runner: What carries jobs out: `process` or `docker`.
     """
 
     def __init__(
@@ -46,11 +47,16 @@ class Batch:
         folder: Path,
         environment: Mapping[str, str],
         cores: int,
+        runner: str = "process",
     ) -> None:
         self.state = State()
-        runner = ProcessRunner(folder=folder, environment=environment)
         self.scheduler = Scheduler(
-            self.state, account, runner, log_writer=account.put_log_events, clock=clock, cores=cores
+            self.state,
+            account,
+            _runner(runner, folder, environment),
+            log_writer=account.put_log_events,
+            clock=clock,
+            cores=cores,
         )
         self.jobs = Jobs(self.state, account, self.scheduler, clock)
         transitions = Transitions(loop, clock)
@@ -67,3 +73,11 @@ class Batch:
     def _job_tags(self, job_id: str) -> dict[str, str] | None:
         job = self.scheduler.store.get(job_id)
         return job.spec.tags if job else None
+
+
+def _runner(kind: str, folder: Path, environment: Mapping[str, str]) -> Runner:
+    if kind == "docker":
+        from emulator.batch.docker_runner import DockerRunner  # noqa: PLC0415 - most accounts need no Docker
+
+        return DockerRunner(environment=environment)
+    return ProcessRunner(folder=folder, environment=environment)

@@ -78,6 +78,7 @@ class AttemptRun:
                 id=self.attempt.task_id,
                 command=tuple(self._job.spec.container.get("command", ())),
                 environment=self._variables(),
+                container=self._job.spec.container,
             )
             self._execution = await runner.start(task, log.feed if log else lambda _: None)
         except CannotStartError as error:

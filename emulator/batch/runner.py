@@ -9,21 +9,22 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
-from typing import Protocol
+from typing import Any, Protocol
 
 from emulator.batch import supervisor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One attempt of a job, as a runner needs it; `id` is the id of the ECS task."""
+    """One attempt of a job, as a runner needs it; `id` is the ECS task's, `container` the job's as in the API."""
 
     id: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    container: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CannotStartError(Exception):

@@ -1,0 +1,133 @@
+"""The runner that carries jobs out as containers of this machine's Docker: `--runner docker`."""
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from signal import SIGKILL
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
+
+from emulator.batch.runner import CannotStartError, Execution, Task
+
+LABEL = "rl-batch.account"
+
+
+class DockerRunner:
+    """Runs a job's container, on the host's network as AWS Batch does on EC2.
+
+    Args:
+        environment: What every job finds, before its own variables; only what leads to the account is used, the rest
+            is the image's business.
+    """
+
+    def __init__(self, *, environment: Mapping[str, str]) -> None:
+        self._environment = {name: value for name, value in environment.items() if name.startswith("AWS_")}
+        self._mark = uuid.uuid4().hex
+        self._running: set[_ContainerExecution] = set()
+
+    async def start(self, task: Task, output: Callable[[bytes], None]) -> Execution:
+        """Start a container.
+
+        Raises:
+            CannotStartError: There is no such image or command, or no Docker.
+        """
+        try:
+            container = await asyncio.to_thread(self._start, task)
+        except ImageNotFound as error:
+            raise CannotStartError(
+                f"CannotPullContainerError: Error response from daemon: {error.explanation}"
+            ) from None
+        except DockerException as error:
+            words = getattr(error, "explanation", None) or error
+            raise CannotStartError(f"CannotStartContainerError: Error response from daemon: {words}") from None
+        execution = _ContainerExecution(container, output)
+        self._running.add(execution)
+        execution.ended.add_done_callback(lambda _: self._running.discard(execution))
+        return execution
+
+    async def close(self) -> None:
+        """Kill and remove every container that this runner has made."""
+        running = list(self._running)
+        for execution in running:
+            execution.signal(SIGKILL)
+        for execution in running:
+            await execution.wait()
+        if "_client" in vars(self):
+            await asyncio.to_thread(self._remove_all)
+
+    @cached_property
+    def _client(self) -> docker.DockerClient:
+        return docker.from_env(max_pool_size=512)
+
+    def _start(self, task: Task) -> Container:
+        image = str(task.container["image"])
+        try:
+            self._client.images.get(image)
+        except ImageNotFound:
+            self._client.images.pull(image)
+        needs = {need["type"]: int(need["value"]) for need in task.container.get("resourceRequirements", ())}
+        shared = task.container.get("linuxParameters", {}).get("sharedMemorySize")
+        options: dict[str, Any] = {"shm_size": f"{shared}m"} if shared else {}
+        # As ECS has it: vCPUs are shares, memory is a limit.
+        if "MEMORY" in needs:
+            options["mem_limit"] = f"{needs['MEMORY']}m"
+        container = self._client.containers.create(
+            image,
+            list(task.command),
+            name=f"batch-{task.id}",
+            labels={LABEL: self._mark},
+            environment={**self._environment, **task.environment},
+            network_mode="host",
+            cpu_shares=1024 * needs.get("VCPU", 1),
+            **options,
+        )
+        try:
+            container.start()
+        except APIError:
+            container.remove(force=True)
+            raise
+        return container
+
+    def _remove_all(self) -> None:
+        """Also those whose start was under way when the end came."""
+        for container in self._client.containers.list(all=True, filters={"label": f"{LABEL}={self._mark}"}):
+            with suppress(NotFound):
+                container.remove(force=True, v=True)
+
+
+class _ContainerExecution:
+    """A container as the scheduler sees it; a thread of its own reads its output and removes it in the end."""
+
+    def __init__(self, container: Container, output: Callable[[bytes], None]) -> None:
+        self._container = container
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[int] = self._loop.create_future()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    async def wait(self) -> int:
+        """Wait until the container is gone; return its exit code."""
+        return await asyncio.shield(self.ended)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its first process."""
+        threading.Thread(target=self._kill, args=(number,), daemon=True).start()
+
+    def _kill(self, number: int) -> None:
+        with suppress(APIError):  # it has just ended
+            self._container.kill(signal=number)
+
+    def _watch(self) -> None:
+        code = 128 + SIGKILL
+        with suppress(DockerException, OSError):  # removed under its hands, or the daemon is gone: it was killed
+            for chunk in self._container.logs(stream=True, follow=True):
+                self._loop.call_soon_threadsafe(self._output, chunk)
+            code = int(self._container.wait()["StatusCode"])
+            self._container.remove(v=True)
+        self._loop.call_soon_threadsafe(self.ended.set_result, code)
