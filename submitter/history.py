@@ -8,6 +8,7 @@ from typing import Any, Final
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec
 from submitter.sweep import Runs, RunTable
+from submitter.template import Template
 from submitter.writer import Writer
 
 VOID: Final = "-"
@@ -41,6 +42,15 @@ class Record:
     commit: str | None = None
     dirty: bool | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def template(self) -> Template:
+        """Return the command with the places of its values."""
+        return Template.parse(
+            self.command,
+            self.axes,
+            arg_style=self.options.get("arg_style", "flag"),
+            seed_flag=None if self.options.get("no_seed") else self.options.get("seed_flag", "--seed"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +160,11 @@ class Generation:
     def record(self) -> Record | None:
         """What the sweep is; None before anything was put."""
         return next((entry.record for entry in self.entries if entry.record), None)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the sweep's parameters, in the order of the values in each row."""
+        return self.record.axes if self.record else ()
 
     @cached_property
     def table(self) -> RunTable:

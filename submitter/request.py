@@ -13,6 +13,7 @@ from submitter.names import check_sweep_name, owner_name, sweep_name
 from submitter.provenance import Commit
 from submitter.submission import Order
 from submitter.variables import parse_tags, parse_variables
+from submitter.wrapper import WANDB_RETRY, WANDB_RETRY_NEW
 
 DEFAULT_IMAGE: Final = "vwxyzjn/cleanrl:latest"
 """CleanRL's own image, where the stack has no repository."""
@@ -35,6 +36,7 @@ class RunOptions(WhatOptions):
         num_hours: Time limit of an attempt in hours.
         attempts: How often a run is started at most.
         retry_on_error: Whether a run whose program failed is started again.
+        wandb_retry: Whether later attempts are the same W&B run (`resume`) or one of their own (`new`).
         env: `NAME=VALUE` texts, variables of each run.
         tag: `NAME=VALUE` texts, tags of the jobs.
     """
@@ -49,6 +51,7 @@ class RunOptions(WhatOptions):
     num_hours: float
     attempts: int | None
     retry_on_error: bool
+    wandb_retry: str
     env: tuple[str, ...]
     tag: tuple[str, ...]
 
@@ -90,8 +93,7 @@ class Prepared:
         """Return the order to be submitted, for the owner given or the caller."""
         owner = self.options.owner or caller
         sweep = f"{owner}/{self.name}"
-        # A share identifier has letters and digits only.
-        share = "".join(filter(str.isalnum, owner)) if self.queue.fair_share else None
+        share = share_identifier(owner, self.queue)
         spec = replace(self.spec, tags={**self.spec.tags, _SWEEP_TAG: sweep}, share=share)
         return Order(
             sweep=sweep,
@@ -101,6 +103,7 @@ class Prepared:
             spec=spec,
             queue=self.queue.name,
             definition=plan.job_definition(spec, contract),
+            artifacts=contract.artifacts_bucket,
         )
 
 
@@ -145,6 +148,11 @@ def find_queue(contract: StackOutputs, name: str) -> Queue:
     return contract.queues[name]
 
 
+def share_identifier(owner: str, queue: Queue) -> str | None:
+    """Return under which share an owner's jobs go, on a queue that has fair shares: letters and digits only."""
+    return "".join(filter(str.isalnum, owner)) if queue.fair_share else None
+
+
 def _spec(options: RunOptions, queue: Queue, image: str) -> plan.JobSpec:
     gpus = capacity.default_gpus(queue) if options.num_gpu is None else options.num_gpu
     vcpus, memory = options.num_vcpu, options.num_memory
@@ -162,7 +170,8 @@ def _spec(options: RunOptions, queue: Queue, image: str) -> plan.JobSpec:
         timeout_seconds=plan.timeout_seconds(options.num_hours),
         attempts=plan.check_attempts(attempts),
         retry_on_error=options.retry_on_error,
-        environment=parse_variables(options.env),
+        environment=parse_variables(options.env)
+        | ({WANDB_RETRY: WANDB_RETRY_NEW} if options.wandb_retry == "new" else {}),
         tags=parse_tags(options.tag),
     )
 

@@ -10,7 +10,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SECRET_WORDS: Final = frozenset(
     {"APIKEY", "CREDENTIAL", "CREDENTIALS", "KEY", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "TOKEN"}
 )
-_SET_FOR_EACH_RUN: Final = frozenset({"WANDB_RUN_ID"})
+_SET_FOR_EACH_RUN: Final = frozenset({"SUBMITTER_ARTIFACTS", "WANDB_RUN_ID"})
 
 # Source: AWS Batch user guide, "Tag your AWS Batch resources".
 _MAX_TAG_NAME: Final = 128

@@ -101,6 +101,14 @@ each_run: Final = _group(
         help="Starts of a run at most.  [default: 6 on Spot, else 2]",
     ),
     click.option("--retry-on-error", is_flag=True, help="Start a run again whose program failed, not only a lost one."),
+    click.option(
+        "--wandb-retry",
+        type=click.Choice(["resume", "new"]),
+        default="resume",
+        show_default=True,
+        help="Whether later attempts go on with the run's W&B id or, for programs that do not resume, each have a new "
+        "one.",
+    ),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of each run; no secrets."),
     click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag of the jobs on AWS."),
 )

@@ -22,6 +22,7 @@ _NOT_IDENTITY: Final = (
     "num_hours",
     "attempts",
     "retry_on_error",
+    "wandb_retry",
     "env",
     "tag",
 )
