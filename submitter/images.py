@@ -71,12 +71,14 @@ class BuildOptions:
         archs: Platforms, such as `linux/arm64,linux/amd64`.
         push: Whether it goes to its registry; otherwise into Docker's own store.
         folder: The build's context, with the Dockerfile in it.
+        build_args: `NAME=VALUE` texts for the Dockerfile's ARG lines.
     """
 
     image: str
     archs: str = DEFAULT_ARCHS
     push: bool = False
     folder: Path = Path()
+    build_args: tuple[str, ...] = ()
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -87,7 +89,8 @@ class BuildOptions:
         """Return the command, as CleanRL has it."""
         output = "--output=type=registry" if self.push else "--output=type=docker"
         platforms = ",".join(self.platforms)
-        return ["docker", "buildx", "build", output, "--platform", platforms, "-t", self.image, str(self.folder)]
+        more = [word for build_arg in self.build_args for word in ("--build-arg", build_arg)]
+        return ["docker", "buildx", "build", output, "--platform", platforms, *more, "-t", self.image, str(self.folder)]
 
 
 def check_build(options: BuildOptions) -> None:

@@ -20,12 +20,21 @@ from submitter.stack import StackSource
     help="The name that the image gets.  [default: the stack's repository]",
 )
 @run_options.archs
+@run_options.build_arg
 @click.option("-p", "--push", is_flag=True, help="Push it to its registry instead of keeping it in this Docker.")
 @options.as_json
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.pass_obj
 def build_command(
-    source: StackSource, /, *, image: str | None, archs: str, push: bool, as_json: bool, folder: Path
+    source: StackSource,
+    /,
+    *,
+    image: str | None,
+    archs: str,
+    build_arg: tuple[str, ...],
+    push: bool,
+    as_json: bool,
+    folder: Path,
 ) -> None:
     """Build the image of a folder's Dockerfile with docker buildx, for one platform or several, and push it.
 
@@ -33,7 +42,9 @@ def build_command(
     """
     if image is None and (image := options.connect(source).contract.image_repository) is None:
         raise UsageError("The stack has no image repository, so the image needs a name.", "Give --image NAME.")
-    digest = build_and_push(images.BuildOptions(image=image, archs=archs, push=push, folder=folder))
+    digest = build_and_push(
+        images.BuildOptions(image=image, archs=archs, push=push, folder=folder, build_args=build_arg)
+    )
     if as_json:
         click.echo(render.document("build", {"image": image, "digest": digest, "pushed": push}))
     else:

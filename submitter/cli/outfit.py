@@ -30,6 +30,7 @@ class Extras:
     build: bool
     push: bool
     archs: str
+    build_arg: tuple[str, ...]
     pin: bool
     keep_image: bool
     wandb_key: str | None = field(repr=False)
@@ -66,7 +67,9 @@ class Extras:
         """
         if not self.build:
             return None
-        return build_and_push(images.BuildOptions(image=image, archs=self.archs, push=self.push))
+        return build_and_push(
+            images.BuildOptions(image=image, archs=self.archs, push=self.push, build_args=self.build_arg)
+        )
 
 
 def build_and_push(options: images.BuildOptions) -> str | None:

@@ -122,10 +122,18 @@ archs: Final = click.option(
     help="Platforms to build for, such as linux/arm64,linux/amd64; several only with --push.",
 )
 
+build_arg: Final = click.option(
+    "--build-arg",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A value for the Dockerfile's ARG of that name, such as BASE_IMAGE=ubuntu:24.04.",
+)
+
 image: Final = _group(
     click.option("-b", "--build", is_flag=True, help="Build the image first, from the Dockerfile in this folder."),
     click.option("-p", "--push", is_flag=True, help="With --build: push it, instead of keeping it in this Docker."),
     archs,
+    build_arg,
     click.option(
         "--pin/--no-pin",
         default=True,
