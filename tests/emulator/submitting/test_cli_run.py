@@ -1,0 +1,169 @@
+"""What `run` takes, tells and refuses."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.server import EmulatorServer
+from submitter.batch import Batch
+
+QUEUE = "c5a-large-spot"
+ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
+Submitter = Callable[..., Any]
+
+
+def mutating_calls(server: EmulatorServer) -> list[str]:
+    """Every call so far that changed something, by operation."""
+    looks = ("Get", "Describe", "List", "Query", "Scan")
+    calls = (call.operation for service in ("batch", "dynamodb") for call in server.control.record.calls(service))
+    return [operation for operation in calls if not operation.startswith(looks)]
+
+
+def logged(submitter: Submitter, *options: str) -> list[str]:
+    """Run a sweep to its end and return what its runs have printed."""
+    done = submitter(*options, "--wait", "--poll", "0.1")
+    assert done.code == 0, done.err
+    return sorted(line.rpartition(" | ")[2] for line in submitter("logs", "first").out.splitlines())
+
+
+def test_rows_of_a_file_are_runs_with_the_values_as_they_are_written(submitter: Submitter, tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    file.write_text(json.dumps({"lr": "1e-3", "x": "a, 'b' \"c\" {d}"}) + '\n{"lr": 0.50, "x": "$HOME"}\n')
+    command = ("run", "--queue", QUEUE, "--name", "first", "--command", "printf '[%s]' {lr} {x}; echo", "--no-seed")
+    assert logged(submitter, *command, "--params", str(file)) == ["[0.50][$HOME]", "[1e-3][a, 'b' \"c\" {d}]"]
+    shown = submitter("show", "first", "--json").document
+    assert shown["options"]["params"] == str(file)
+
+
+def test_a_file_may_come_by_standard_input(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"seed,lr\n7,0.1\n8,0.2\n")))
+    assert logged(submitter, *ECHO, "--params", "-") == ["trained --lr 0.1 --seed 7", "trained --lr 0.2 --seed 8"]
+
+
+def test_equal_jobs_are_agents_without_a_run_id(submitter: Submitter) -> None:
+    command = ("run", "--queue", QUEUE, "--name", "first", "--command", 'echo "agent$WANDB_RUN_ID"')
+    assert logged(submitter, *command, "--no-seed", "--num-jobs", "3") == ["agent"] * 3
+    more = submitter(*command, "--no-seed", "--num-jobs", "5", "--json").document
+    assert (more["submitted"], more["already"]) == (2, 3)
+    refused = submitter(*command, "--num-seed", "5")
+    assert refused.code == 2
+    assert refused.err.splitlines()[-2].endswith("was begun with --no-seed 'yes', not 'no'.")
+
+
+def test_variables_and_tags_reach_the_jobs(submitter: Submitter, aws: Callable[..., Any]) -> None:
+    command = ("run", "--queue", QUEUE, "--name", "first", "--command", 'echo "$A|$WANDB_PROJECT"')
+    options = ("--no-seed", "--env", "A=b c", "--env", "WANDB_PROJECT=x", "--tag", "project=exploration")
+    assert logged(submitter, *command, *options) == ["b c|x"]
+    (job,) = submitter("show", "first", "--json").document["submissions"][0]["jobs"].values()
+    (described,) = aws("batch").describe_jobs(jobs=[job])["jobs"]
+    assert described["tags"]["project"] == "exploration"
+    assert described["tags"]["rl-batch:sweep"].endswith("/first")
+
+
+def test_options_that_differ_from_the_record_are_used_and_said(submitter: Submitter) -> None:
+    submitter(*ECHO, "--num-hours", "8")
+    more = submitter(*ECHO, "--num-seed", "2", "--attempts", "1", "--num-hours", "8")
+    assert "The sweep was begun with no --attempts; 1 run submitted now: --attempts 1." in more.err
+    nothing = submitter(*ECHO, "--num-hours", "4")
+    assert (
+        "Nothing is submitted, so --num-hours 4 changes nothing; the sweep was begun with --num-hours 8." in nothing.err
+    )
+
+
+def test_failed_runs_are_told_with_the_way_to_run_them_again(submitter: Submitter) -> None:
+    command = (*ECHO[:-1], "test {seed} = 1", "--num-seed", "3", "--attempts", "1")
+    assert submitter(*command, "--wait", "--poll", "0.1").code == 1
+    again = submitter(*command)
+    assert again.code == 0
+    assert again.out.splitlines()[-1] == "3 runs: 2 failed, 1 succeeded"
+    assert again.err.splitlines()[-1].startswith("`submitter retry ")
+    assert again.err.splitlines()[-1].endswith("/first` runs the 2 again.")
+
+
+def test_another_sweeps_runs_and_options_are_taken_but_for_those_typed(submitter: Submitter) -> None:
+    grid = ("--grid", "env-id=CartPole-v1")
+    submitter(*ECHO, *grid, "--seeds", "3,5", "--num-hours", "2", "--num-memory", "512", "--env", "A=1")
+    submitter(*ECHO, "--grid", "env-id=Acrobot-v1", "--seeds", "5")
+    like = submitter(
+        "run", "--like", "first", "--name", "second", "--image", "trainer:2", "--num-memory", "256", "--json"
+    )
+    assert like.code == 0, like.err
+    assert like.document["submitted"] == 3
+    shown = submitter("show", "second", "--json").document
+    assert (shown["image"], shown["command"]) == ("trainer:2", "echo trained")
+    assert {name: shown["options"].get(name) for name in ("queue", "num_hours", "num_memory", "env")} == {
+        "queue": QUEUE,
+        "num_hours": 2,
+        "num_memory": 256,
+        "env": ["A=1"],
+    }
+    runs = submitter("status", "second", "--runs", "--json").document["runs"]
+    assert [(run["params"]["env-id"], run["seed"]) for run in runs] == [
+        ("CartPole-v1", 3),
+        ("CartPole-v1", 5),
+        ("Acrobot-v1", 5),
+    ]
+
+
+def test_a_dry_run_prints_what_run_then_sends_and_changes_nothing(
+    submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitter(*ECHO, "--num-seed", "2")
+    before = mutating_calls(server)
+    line = (*ECHO, "--num-seed", "4", "--env", "A=1", "--num-hours", "2")
+    dry = submitter(*line, "--dry-run").document
+    assert mutating_calls(server) == before
+    assert (dry["submitted"], dry["already"]) == (2, 2)
+    assert [request["operation"] for request in dry["requests"]] == ["PutItem", "RegisterJobDefinition", "SubmitJob"]
+
+    sent = []
+    submit = Batch.submit
+
+    def recorded(batch: Batch, request: Mapping[str, Any], *, sign_until: float) -> Any:
+        sent.append(request)
+        return submit(batch, request, sign_until=sign_until)
+
+    monkeypatch.setattr(Batch, "submit", recorded)
+    submitter(*line)
+    assert [request["parameters"] for request in dry["requests"] if request["operation"] == "SubmitJob"] == sent
+
+
+def test_a_dry_run_needs_no_credentials(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    dry = submitter(*ECHO, "--num-seed", "2", "--dry-run")
+    assert dry.code == 0, dry.err
+    assert "Unable to locate credentials" in dry.err
+    assert dry.document["sweep"] == "OWNER/first"
+    assert dry.document["requests"][-1]["parameters"]["arrayProperties"] == {"size": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*ECHO, "--num-seeds", "3"), "No such option: --num-seeds. Here it is --num-seed 3."),
+        ((*ECHO, "--num-seeds=3"), "No such option: --num-seeds. Here it is --num-seed 3."),
+        ((*ECHO, "--env-ids", "A-v1", "B-v1", "--wait"), "Here it is --grid env-id=A-v1,B-v1."),
+        ((*ECHO, "--env", "WANDB_API_KEY=sentinel"), "--env would show WANDB_API_KEY to all who may look at jobs."),
+        ((*ECHO, "--tag", "x"), "--tag x is not a name and a value."),
+        ((*ECHO, "--params", "nowhere.csv"), "Cannot read nowhere.csv: No such file or directory."),
+        ((*ECHO, "--num-jobs", "3"), "--num-jobs is for commands without a seed."),
+        ((*ECHO, "--like", "nothing"), "There is no sweep"),
+    ],
+)
+def test_what_is_spelt_otherwise_or_cannot_work_is_answered_and_changes_nothing(
+    submitter: Submitter, server: EmulatorServer, arguments: tuple[str, ...], sentence: str
+) -> None:
+    before = mutating_calls(server)
+    refused = submitter(*arguments)
+    assert refused.code == 2
+    assert sentence in refused.err
+    assert "sentinel" not in refused.err
+    assert mutating_calls(server) == before
