@@ -1,18 +1,22 @@
-"""CloudWatch Logs: what a run has logged, every event once, across its attempts."""
+"""CloudWatch Logs: what runs have logged, every event once, across their attempts."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from heapq import merge
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
-from submitter.reasons import FINAL, log_streams, reason
+from submitter.errors import UsageError
+from submitter.reasons import FINAL, attempts, log_streams, reason, state
 from submitter.session import Clock, client_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import boto3
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_logs.type_defs import OutputLogEventTypeDef
@@ -20,7 +24,40 @@ if TYPE_CHECKING:
     from submitter.batch import Batch
 
 _POLL_SECONDS: Final = 2.0
-"""Between two looks at a log that is being followed."""
+"""Between two looks at logs that are being followed, and how long CloudWatch may need to show the last events."""
+
+_EVENTS_PER_PAGE: Final = 10_000
+"""GetLogEvents returns at most 10,000 events a call."""
+
+_EVENTS_IN_MEMORY: Final = 200_000
+"""When logs are interleaved a page of each is held; with many of them pages are smaller, down to 100 events."""
+
+_SINCE_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Whose log is read: the id of a run's job or array's child, and whether its queue runs on Spot instances."""
+
+    id: str
+    spot: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Which part of a log is wanted.
+
+    Attributes:
+        attempt: Only this attempt's, counted from 1.
+        since_ms: Only events from then on, in milliseconds since the epoch.
+        tail: Only so many of the last events that are there, of the newest attempt.
+        grep: Only events in which this is found.
+    """
+
+    attempt: int | None = None
+    since_ms: int | None = None
+    tail: int | None = None
+    grep: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +65,13 @@ class Line:
     """One event of a log.
 
     Attributes:
-        attempt: Which attempt of the run wrote it, from 1.
+        run: The number of the run that wrote it.
+        attempt: Which attempt of the run, from 1.
         at_ms: When, in milliseconds since the epoch.
         message: What it says, without a line end.
     """
 
+    run: int
     attempt: int
     at_ms: int
     message: str
@@ -47,45 +86,101 @@ class LogReader:
         self._batch = batch
         self._clock = clock or Clock()
 
-    def read(self, job: str, *, follow: bool, spot: bool, say: Callable[[str], None]) -> Iterator[Line]:
-        """Yield what a job, or an array's child, has logged so far, attempt after attempt.
+    def read(
+        self, jobs: Mapping[int, Job], part: Part, *, follow: bool, say: Callable[[int, str], None]
+    ) -> Iterator[Line]:
+        """Yield what the jobs of runs have logged so far, attempt after attempt, those of several runs by time.
 
         Args:
-            job: The job's id.
-            follow: Go on until the job has ended and all of its log is read.
-            spot: Whether its queue runs on Spot instances.
-            say: Told, in a sentence, why there is nothing to read yet, or at all.
+            jobs: By the runs' numbers.
+            part: Which part of the logs.
+            follow: Go on until the jobs have ended and all of their logs is read.
+            say: Told, with the run's number, in a sentence why there is nothing to read yet, or at all.
         """
-        stream: _Stream | None = None
-        read = 0  # attempts whose log is complete
-        told = ""
-        while True:
-            # The job is looked at first: when it had ended by then, the end of its log is really the end.
-            if (detail := self._batch.describe([job]).get(job)) is None:
-                say("AWS has forgotten this job and where its log is: it ended more than a week ago.")
-                return
-            streams = log_streams(detail)
-            while read < len(streams):
-                attempt, name = streams[read]
-                stream = stream or _Stream(self._client, self._group, name)
-                for event in stream.new_events():
-                    yield Line(attempt=attempt, at_ms=event["timestamp"], message=event["message"].rstrip("\n"))
-                if read + 1 == len(streams):
-                    break
-                read, stream = read + 1, None
-            over = detail["status"] in FINAL or not follow
-            if (stream is None or (over and not stream.exists)) and told != (why := _no_log(detail, spot=spot)):
-                say(told := why)
-            if over:
-                return
-            self._clock.sleep(_POLL_SECONDS)
+        limit = max(100, min(_EVENTS_PER_PAGE, _EVENTS_IN_MEMORY // max(1, len(jobs))))
+        logs = [_RunLog(number, job, part, self._stream(part, limit), say) for number, job in jobs.items()]
+        while logs:
+            # The jobs are looked at first: when one had ended by then, the end of its log is really the end.
+            details = self._batch.describe(log.job.id for log in logs)
+            yield from merge(
+                *(log.new_lines(details.get(log.job.id), follow=follow) for log in logs), key=attrgetter("at_ms")
+            )
+            logs = [log for log in logs if not log.complete]
+            if logs:
+                self._clock.sleep(_POLL_SECONDS)
+
+    def _stream(self, part: Part, limit: int) -> "Callable[[str], _Stream]":
+        return lambda name: _Stream(self._client, self._group, name, since_ms=part.since_ms, limit=limit)
+
+
+class _RunLog:
+    """The log of one run, as far as it was read."""
+
+    def __init__(
+        self,
+        number: int,
+        job: Job,
+        part: Part,
+        open_stream: "Callable[[str], _Stream]",
+        say: Callable[[int, str], None],
+    ) -> None:
+        self.job = job
+        self.complete = False
+        self._number, self._part, self._open_stream, self._say = number, part, open_stream, say
+        self._stream: _Stream | None = None
+        self._read = 0  # attempts whose log is complete
+        self._begun = self._was_over = False
+        self._told = ""
+
+    def new_lines(self, job: Mapping[str, Any] | None, *, follow: bool) -> Iterator[Line]:
+        """Yield what was not yielded before, given the job as DescribeJobs shows it; then say if that is all."""
+        if job is None:
+            self._tell("AWS has forgotten this job and where its log is: it ended more than a week ago.")
+            self.complete = True
+            return
+        streams = [found for found in log_streams(job) if self._part.attempt in (None, found[0])]
+        if not self._begun and self._part.tail is not None:
+            self._read = max(0, len(streams) - 1)
+        while self._read < len(streams):
+            attempt, name = streams[self._read]
+            self._stream = self._stream or self._open_stream(name)
+            yield from self._wanted(attempt, self._stream)
+            if self._read + 1 == len(streams):
+                break
+            self._read, self._stream = self._read + 1, None
+        over = job["status"] in FINAL or attempts(job) > (self._part.attempt or attempts(job))
+        if self._stream is None or (over and not self._stream.exists):
+            self._tell(_no_log(job, self._part.attempt, spot=self.job.spot))
+        # CloudWatch may show the last events a little late: one more look follows when the end was just seen.
+        self.complete = not follow or (over and (self._was_over or self._stream is None))
+        self._begun, self._was_over = True, over
+
+    def _wanted(self, attempt: int, stream: "_Stream") -> Iterator[Line]:
+        grep, tail = self._part.grep, None if self._begun else self._part.tail
+        events = stream.last_events(tail) if tail is not None and grep is None else stream.new_events()
+        lines = (
+            Line(run=self._number, attempt=attempt, at_ms=event["timestamp"], message=event["message"].rstrip("\n"))
+            for event in events
+        )
+        found = lines if grep is None else (line for line in lines if grep.search(line.message))
+        yield from found if tail is None else deque(found, tail)
+
+    def _tell(self, why: str) -> None:
+        if why != self._told:
+            self._say(self._number, why)
+        self._told = why
 
 
 class _Stream:
-    """One log stream, read from its head on."""
+    """One log stream and how far it was read."""
 
-    def __init__(self, client: "CloudWatchLogsClient", group: str, name: str) -> None:
-        self._client, self._group, self._name = client, group, name
+    def __init__(
+        self, client: "CloudWatchLogsClient", group: str, name: str, *, since_ms: int | None, limit: int
+    ) -> None:
+        self._client, self._limit = client, limit
+        self._which: Any = {"logGroupName": group, "logStreamName": name}
+        if since_ms is not None:
+            self._which["startTime"] = since_ms
         self._token: str | None = None
         self.exists = False
 
@@ -95,27 +190,68 @@ class _Stream:
         A page may be empty although more follow; the end is reached when the token that was sent comes back
         (GetLogEvents in the CloudWatch Logs API reference).
         """
-        while True:
-            token: dict[str, Any] = {} if self._token is None else {"nextToken": self._token}
-            try:
-                page = self._client.get_log_events(
-                    logGroupName=self._group, logStreamName=self._name, startFromHead=True, **token
-                )
-            except ClientError as error:
-                if error_code(error) != "ResourceNotFoundException":
-                    raise
-                return  # announced by Batch, and not written to yet
-            self.exists = True
+        while (page := self._page(self._token, self._limit, from_head=True)) is not None:
             yield from page["events"]
             before, self._token = self._token, page["nextForwardToken"]
             if before == self._token:
                 return
 
+    def last_events(self, count: int) -> "list[OutputLogEventTypeDef]":
+        """Return the last events that there are; :meth:`new_events` goes on after them."""
+        events: list[OutputLogEventTypeDef] = []
+        token = None
+        while len(events) < count:
+            page = self._page(token, min(count - len(events), _EVENTS_PER_PAGE), from_head=False)
+            if page is None:
+                break
+            self._token = self._token or page["nextForwardToken"]
+            events = [*page["events"], *events]
+            if token == page["nextBackwardToken"]:
+                break
+            token = page["nextBackwardToken"]
+        return events
 
-def _no_log(job: "Mapping[str, Any]", *, spot: bool) -> str:
+    def _page(self, token: str | None, limit: int, *, from_head: bool) -> Any:
+        """Return a page, or None for a stream that is announced by Batch and not written to yet."""
+        more: Any = {} if token is None else {"nextToken": token}
+        try:
+            page = self._client.get_log_events(**self._which, limit=limit, startFromHead=from_head, **more)
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
+            return None
+        self.exists = True
+        return page
+
+
+def since_ms(text: str, now: float) -> int:
+    """Return the time of `30s`, `10m`, `2h`, `1d` ago, or of a date and time, in milliseconds since the epoch.
+
+    Args:
+        text: What was typed; a date and time without an offset is local.
+        now: Seconds since the epoch.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text, re.ASCII):
+        return int((now - float(ago[1]) * _SINCE_UNITS[ago[2]]) * 1000)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is neither a span nor a time.", "Write it like 30s, 10m, 2h, 1d or 2026-11-30T18:00."
+        ) from None
+
+
+def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:
     """Return the sentence that stands where a log would be."""
+    had, over = attempts(job), job["status"] in FINAL
+    if attempt is not None and had < attempt:
+        return f"There is no attempt {attempt}{'' if over else ' yet'}: the run has had {had}."
     why = reason(job, spot=spot)
     because = f": {why}" if why else ""
-    if job["status"] in FINAL:
-        return f"The run has {job['status'].lower()} without a log{because}."
+    if over:
+        ended = "was cancelled" if state(job) == "cancelled" else f"has {job['status'].lower()}"
+        return f"The run {ended} without a log{because}."
     return f"There is no log yet, the run is {job['status'].lower()}{because}."

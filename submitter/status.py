@@ -5,7 +5,7 @@ seen to be final goes into the ledger, because AWS forgets jobs about a week aft
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import FINAL, attempts, log_streams, reason, state
 from submitter.settle import Open
-from submitter.sweep import Row
+from submitter.sweep import Row, Run
 
 if TYPE_CHECKING:
     from infra.outputs import StackOutputs
@@ -36,6 +36,9 @@ CANCELLED: Final = "cancelled"
 
 OVER: Final = frozenset({"succeeded", "failed", CANCELLED, UNKNOWN, NOT_SUBMITTED})
 """The states that do not change by themselves; the others are Batch's statuses in lower case, and :data:`DECIDING`."""
+
+Choose = Callable[[Generation], Sequence[Run]]
+"""Chooses runs of a sweep by what the ledger says of it."""
 
 _MAX_REASONS: Final = 20
 """Different reasons that the ledger keeps for one array; the runs of rarer ones are kept without."""
@@ -58,6 +61,7 @@ class RunStatus:
         queue: The job queue that it was sent to.
         image: The image that it was sent with.
         log_stream: The newest attempt's log stream.
+        wandb: Where W&B shows it, when that was looked for in the log.
     """
 
     number: int
@@ -72,6 +76,7 @@ class RunStatus:
     queue: str | None = None
     image: str | None = None
     log_stream: str | None = None
+    wandb: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,24 +87,26 @@ class SweepStatus:
         sweep: owner/name.
         generation: Its entries: record, runs and slots.
         counts: How many runs have each status; statuses that no run has are left out.
-        runs: Each run by number; empty unless asked for.
+        runs: Each run by number, or those that were chosen; empty unless asked for.
+        under_way: Whether a job of it has not ended, by the status of the job itself. The summary that an array gives
+            of its children may be ahead of it or lag behind.
     """
 
     sweep: str
     generation: Generation
     counts: Mapping[str, int]
     runs: tuple[RunStatus, ...] = ()
+    under_way: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
         """Names of the parameters, in the order of each run's row."""
-        record = self.generation.record
-        return () if record is None else record.axes
+        return self.generation.axes
 
     @property
     def over(self) -> bool:
         """Whether no run will change its status by itself."""
-        return OVER.issuperset(self.counts)
+        return not self.under_way and OVER.issuperset(self.counts)
 
     @property
     def succeeded(self) -> bool:
@@ -113,12 +120,13 @@ class StatusReader:
     def __init__(self, contract: "StackOutputs", ledger: Ledger, batch: Batch) -> None:
         self._contract, self._ledger, self._batch = contract, ledger, batch
 
-    def read(self, sweep: str, *, runs: bool = False) -> SweepStatus:
+    def read(self, sweep: str, *, runs: bool = False, choose: Choose | None = None) -> SweepStatus:
         """Return how the newest generation of a sweep stands, and write down what is final.
 
         Args:
             sweep: owner/name.
             runs: Whether to tell each run's story; costs a call for every 100 runs.
+            choose: Which runs' stories; all when not given. The counts are of all runs all the same.
 
         Raises:
             UsageError: There is no such sweep.
@@ -136,11 +144,14 @@ class StatusReader:
                 entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
         generation = Generation(entries)
         look = _Look(generation, parents, unknown, self._spot)
+        under_way = any(parent["status"] not in FINAL for parent in parents.values())
         if not runs:
-            return SweepStatus(sweep=sweep, generation=generation, counts=look.counts())
-        details = self._batch.describe(job for job in look.jobs().values())
-        told = look.runs(details)
-        return SweepStatus(sweep=sweep, generation=generation, counts=Counter(r.status for r in told), runs=told)
+            return SweepStatus(sweep=sweep, generation=generation, counts=look.counts(), under_way=under_way)
+        chosen = generation.table.runs() if choose is None else choose(generation)
+        jobs = look.jobs()
+        told = look.runs(chosen, self._batch.describe(jobs[run.number] for run in chosen if run.number in jobs))
+        counts = look.counts() if choose else Counter(run.status for run in told)
+        return SweepStatus(sweep=sweep, generation=generation, counts=counts, runs=told, under_way=under_way)
 
     def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """Complete cancels, and look once at every open slot.
@@ -245,7 +256,7 @@ class _Look:
             if self._newest[number].slot.name == place.slot.name
         }
 
-    def runs(self, details: Mapping[str, Mapping[str, Any]]) -> tuple[RunStatus, ...]:
+    def runs(self, chosen: Iterable[Run], details: Mapping[str, Mapping[str, Any]]) -> tuple[RunStatus, ...]:
         """Return each run's story, from the details of its job where AWS has them, else from the ledger."""
         jobs = self.jobs()
         ended = {
@@ -255,7 +266,7 @@ class _Look:
             for number in end.runs
         }
         told = []
-        for number, row, seed in self._generation.table.runs():
+        for number, row, seed in chosen:
             place, job = self._newest.get(number), jobs.get(number)
             if place is None:
                 told.append(RunStatus(number=number, row=row, seed=seed, status=self._nowhere(number)))

@@ -1,6 +1,7 @@
 """What a command needs of the account, each part opened when it is first used."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,13 @@ from submitter.dryrun import dry_run
 from submitter.errors import SubmitterError, UsageError
 from submitter.history import Generation
 from submitter.ledger import Ledger
-from submitter.logs import Line, LogReader
+from submitter.links import Links
+from submitter.logs import Job, Line, LogReader, Part
 from submitter.names import owner_name
 from submitter.provenance import current_commit
 from submitter.request import Prepared, RunOptions, prepare
 from submitter.secrets import Secrets, SecretStore
+from submitter.selection import Selection
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
 from submitter.status import RunStatus, StatusReader, SweepStatus
@@ -102,21 +105,24 @@ class Connection:
         self,
         sweep: str,
         *,
-        runs: bool = False,
+        selection: Selection | None = None,
         poll_seconds: float,
         timeout_seconds: float | None = None,
         fail_fast: bool = False,
         seen: Callable[[SweepStatus], None],
         troubled: Callable[[SubmitterError], None],
     ) -> SweepStatus:
-        """Wait until every run of a sweep is over; see :func:`submitter.waiting.wait`."""
+        """Wait until every run of a sweep is over; see :func:`submitter.waiting.wait`.
+
+        With a selection the stories of those runs are read at each look.
+        """
 
         def trouble(error: SubmitterError) -> None:
             troubled(error)
             self._reconnect()
 
         return wait(
-            lambda: self.status.read(sweep, runs=runs),
+            lambda: self.status.read(sweep) if selection is None else self.chosen_runs(sweep, selection),
             clock=self.clock,
             poll_seconds=poll_seconds,
             timeout_seconds=timeout_seconds,
@@ -127,17 +133,39 @@ class Connection:
 
     def _reconnect(self) -> None:
         """Open everything anew when it is next used: a session never reads credentials twice."""
-        for name in ("_session", "ledger", "batch", "status", "logs"):
+        for name in ("_session", "ledger", "batch", "status", "logs", "links"):
             self.__dict__.pop(name, None)
 
-    def log_lines(self, run: RunStatus, *, follow: bool, say: Callable[[str], None]) -> Iterator[Line]:
-        """Yield what a run has logged, or tell why there is nothing."""
-        if run.job is None:
-            say(f"There is no log: the run is {run.status}.")
-            return iter(())
-        queue = self.contract.queues.get(run.queue or "")
-        spot = queue is not None and queue.purchase == "spot"
-        return self.logs.read(run.job, follow=follow, spot=spot, say=say)
+    def chosen_runs(self, sweep: str, selection: Selection) -> SweepStatus:
+        """Return how a sweep stands with the story of each chosen run.
+
+        Raises:
+            UsageError: There is no such sweep, or no such run in it.
+        """
+        known = replace(selection, failed=False)
+        status = self.status.read(
+            sweep, runs=True, choose=lambda generation: known.choose(generation.table.runs(), generation.axes)
+        )
+        return replace(status, runs=tuple(selection.choose(status.runs, status.axes)))
+
+    def with_links(self, status: SweepStatus) -> SweepStatus:
+        """Return the status with the W&B link of each run that has printed one."""
+        urls = self.links.read((run.started_at or 0, run.log_stream) for run in status.runs if run.log_stream)
+        runs = tuple(replace(run, wandb=urls.get(run.log_stream or "")) for run in status.runs)
+        return replace(status, runs=runs)
+
+    def log_lines(
+        self, runs: Iterable[RunStatus], part: Part, *, follow: bool, say: Callable[[int, str], None]
+    ) -> Iterator[Line]:
+        """Yield what runs have logged, or tell why there is nothing; see :meth:`submitter.logs.LogReader.read`."""
+        jobs = {}
+        for one in runs:
+            if one.job is None:
+                say(one.number, f"There is no log: the run is {one.status}.")
+                continue
+            queue = self.contract.queues.get(one.queue or "")
+            jobs[one.number] = Job(id=one.job, spot=queue is not None and queue.purchase == "spot")
+        return self.logs.read(jobs, part, follow=follow, say=say)
 
     @cached_property
     def status(self) -> StatusReader:
@@ -148,6 +176,11 @@ class Connection:
     def logs(self) -> LogReader:
         """The runs' logs."""
         return LogReader(self._session, self.contract.log_group, self.batch, clock=self.clock)
+
+    @cached_property
+    def links(self) -> Links:
+        """The runs' W&B links."""
+        return Links(self._session, self.contract.log_group)
 
     def full_name(self, name: str, owner: str | None) -> str:
         """Return owner/name for what was typed: NAME, OWNER/NAME, or NAME with --owner."""

@@ -16,7 +16,7 @@ _COMMANDS: Final = {
     "run": ("submitter.cli.run", "Submit the runs of a sweep that are not submitted yet."),
     "list": ("submitter.cli.sweeps", "List the sweeps."),
     "show": ("submitter.cli.sweeps", "Show what a sweep is made of."),
-    "status": ("submitter.cli.watching", "Show how a sweep's runs stand."),
+    "status": ("submitter.cli.status", "Show how a sweep's runs stand."),
     "logs": ("submitter.cli.logs", "Print what runs have logged."),
     "wait": ("submitter.cli.watching", "Wait until a sweep's runs have ended."),
     "build": ("submitter.cli.build", "Build the image that runs execute in, and push it."),

@@ -66,6 +66,8 @@ def _run_values(run: "RunStatus", status: "SweepStatus") -> dict[str, Any]:
         "started_at_ms": run.started_at,
         "stopped_at_ms": run.stopped_at,
         "queue": run.queue,
+        "image": run.image,
         "job_id": run.job,
         "log_stream": run.log_stream,
+        "wandb_url": run.wandb,
     }

@@ -1,6 +1,7 @@
-"""`submitter status` and `submitter wait`."""
+"""`submitter wait`, and `run --wait`."""
 
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -13,27 +14,7 @@ from submitter.stack import StackSource
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
-    from submitter.status import RunStatus, SweepStatus
-
-
-@click.command("status")
-@options.sweep_name
-@options.owner
-@click.option("--runs", "each_run", is_flag=True, help="Each run, not only how many.")
-@options.as_json
-@click.pass_obj
-def status_command(source: StackSource, *, name: str, owner: str | None, each_run: bool, as_json: bool) -> None:
-    """Show how a sweep's runs stand."""
-    connection = options.connect(source)
-    status = connection.status.read(connection.full_name(name, owner), runs=each_run)
-    if as_json:
-        click.echo(render.document("status", status_values(status, each_run=each_run)))
-        return
-    click.echo(f"{status.sweep}: {counts_text(status.counts)}")
-    if each_run:
-        axes = status.axes
-        header = ("run", *axes, "seed", "status", "attempts", "ran for", "reason")
-        click.echo(render.table(header, [_run_row(run) for run in status.runs]))
+    from submitter.status import SweepStatus
 
 
 @click.command("wait")
@@ -70,7 +51,7 @@ def wait_and_tell(
 ) -> "SweepStatus":
     """Wait until the runs have ended, saying on standard error how they stand whenever that changes."""
     tell = Teller(note)
-    try:
+    with runs_go_on(sweep):
         return connection.wait(
             sweep,
             poll_seconds=poll,
@@ -79,8 +60,15 @@ def wait_and_tell(
             seen=lambda status: tell(counts_text(status.counts)),
             troubled=lambda trouble: tell(trouble_text(trouble)),
         )
+
+
+@contextmanager
+def runs_go_on(sweep: str) -> Iterator[None]:
+    """Say what Ctrl-C does not do."""
+    try:
+        yield
     except KeyboardInterrupt:
-        note(f"The runs go on; `submitter status {sweep}` tells how they stand.")
+        note(f"\nThe runs go on; `submitter status {sweep}` tells how they stand.")
         raise
 
 
@@ -95,11 +83,3 @@ def check_succeeded(status: "SweepStatus") -> None:
             f"Not all runs of {status.sweep} succeeded: {counts_text(status.counts)}.",
             f"`submitter status {status.sweep} --runs` tells why, and `submitter logs` what they said.",
         )
-
-
-def _run_row(run: "RunStatus") -> tuple[object, ...]:
-    ran = None
-    if run.started_at is not None:
-        until = time.time() if run.stopped_at is None else run.stopped_at / 1000
-        ran = render.duration(until - run.started_at / 1000)
-    return (run.number, *run.row, run.seed, run.status, run.attempts, ran, run.reason)

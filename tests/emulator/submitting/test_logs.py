@@ -1,19 +1,23 @@
 """What runs have logged: every event once, to the end, and a sentence where there is nothing."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from submitter.logs import LogReader
+from submitter.links import Links
+from submitter.logs import Job, LogReader, Part
 
 WaitUntil = Callable[..., Any]
 
 
-def read(machine: Any, job: str, *, follow: bool = False) -> tuple[list[tuple[int, str]], list[str]]:
+def read(machine: Any, job: str, *, follow: bool = False, **part: Any) -> tuple[list[tuple[int, str]], list[str]]:
     said: list[str] = []
-    lines = [(line.attempt, line.message) for line in machine.logs.read(job, follow=follow, spot=True, say=said.append)]
-    return lines, said
+    lines = machine.logs.read(
+        {1: Job(id=job, spot=True)}, Part(**part), follow=follow, say=lambda _, text: said.append(text)
+    )
+    return [(line.attempt, line.message) for line in lines], said
 
 
 def test_following_ends_with_the_run_and_gives_every_line_once(machine: Any) -> None:
@@ -87,5 +91,68 @@ def test_an_empty_page_is_not_the_end(machine: Any, wait_until: WaitUntil, monke
     reader = LogReader(machine.session, machine.contract.log_group, machine.batch, clock=machine.clock)
     monkeypatch.setattr(reader, "_client", PagedLogs())
     said: list[str] = []
-    lines = list(reader.read(job, follow=True, spot=True, say=said.append))
+    jobs = {1: Job(id=job, spot=True)}
+    lines = list(reader.read(jobs, Part(), follow=True, say=lambda _, text: said.append(text)))
     assert ([line.message for line in lines], said) == (["a", "b", "c"], [])
+
+
+def test_the_last_lines_are_read_from_the_end_and_following_goes_on_after_them(
+    machine: Any, wait_until: WaitUntil
+) -> None:
+    machine.run([1], command="seq 1 300; sleep 0.5; echo more; echo {seed}")
+    job = machine.run_status(1).job
+    wait_until(lambda: len(read(machine, job)[0]) == 300)
+    assert read(machine, job, tail=3) == ([(1, "298"), (1, "299"), (1, "300")], [])
+    assert [message for _, message in read(machine, job, tail=2, follow=True)[0]] == ["299", "300", "more", "1"]
+    assert len(read(machine, job, tail=1000)[0]) == 302
+
+
+def test_lines_are_chosen_by_what_they_say_before_the_last_are_counted(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="seq 1 100; echo {seed}")
+    job = machine.run_status(1).job
+    wait_until(lambda: machine.run_status(1).status == "succeeded")
+    grep = re.compile("^1.$")
+    assert [message for _, message in read(machine, job, grep=grep)[0]] == [str(n) for n in range(10, 20)]
+    assert [message for _, message in read(machine, job, grep=grep, tail=2)[0]] == ["18", "19"]
+
+
+def test_lines_since_a_time_are_read_and_no_others(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="echo before; until test -e after; do sleep 0.05; done; echo {seed}")
+    job = machine.run_status(1).job
+    wait_until(lambda: read(machine, job)[0])
+    machine.clock.sleep(600)
+    since = int(machine.clock.now() * 1000)
+    assert read(machine, job, since_ms=since)[0] == []
+    assert read(machine, job, since_ms=since - 900_000)[0] == [(1, "before")]
+
+
+def test_one_attempt_is_read_and_following_it_ends_with_it(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command='echo "attempt $AWS_BATCH_JOB_ATTEMPT"; sleep 600; echo {seed}')
+    job = machine.run_status(1).job
+    wait_until(lambda: read(machine, job)[0] == [(1, "attempt 1")])
+    machine.server.control.reclaim(job)
+    wait_until(lambda: (2, "attempt 2") in read(machine, job)[0])
+    assert read(machine, job, attempt=1, follow=True) == ([(1, "attempt 1")], [])
+    assert read(machine, job, attempt=2)[0] == [(2, "attempt 2")]
+    assert read(machine, job, attempt=3) == ([], ["There is no attempt 3 yet: the run has had 2."])
+
+
+def test_logs_of_several_runs_come_in_the_order_of_time_each_line_once(machine: Any) -> None:
+    machine.run([1, 2], command="for n in 1 2 3; do echo {seed}.$n; sleep 0.2; done")
+    jobs = {number: Job(id=machine.run_status(number).job, spot=True) for number in (1, 2)}
+    lines = list(machine.logs.read(jobs, Part(), follow=True, say=lambda *_: None))
+    for number in (1, 2):
+        assert [line.message for line in lines if line.run == number] == [f"{number}.{n}" for n in (1, 2, 3)]
+    ended = list(machine.logs.read(jobs, Part(), follow=False, say=lambda *_: None))
+    assert [line.at_ms for line in ended] == sorted(line.at_ms for line in lines)
+
+
+def test_links_that_runs_have_printed_are_found_among_thousands_of_lines(machine: Any, wait_until: WaitUntil) -> None:
+    link = "https://wandb.ai/lab/project/runs/"
+    machine.run([1, 2], command=f"seq 1 2000; echo 'wandb: View run at {link}'{{seed}}; seq 1 2000")
+    wait_until(lambda: machine.status().over)
+    runs = machine.status(runs=True).runs
+    links = Links(machine.session, machine.contract.log_group)
+    found = links.read([(run.started_at, run.log_stream) for run in runs] + [(runs[0].started_at, "not/there/yet")])
+    assert found == {run.log_stream: f"{link}{run.seed}" for run in runs}
+    assert links.read([]) == {}
