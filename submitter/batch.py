@@ -1,6 +1,7 @@
 """AWS Batch: the only module that talks to it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from botocore.exceptions import (
 
 from submitter.aws_errors import error_code, explain
 from submitter.errors import AwsError, SubmitterError
+from submitter.plan import DEFINITION_PREFIX
 from submitter.secrets import labels_of
 from submitter.session import Clock, aws_time, client_config
 
@@ -30,6 +32,12 @@ _IDS_PER_TERMINATE: Final = 50
 
 _TERMINATE_ROUNDS: Final = 8
 """Jobs that were throttled within a call of TerminateJobs are named again so often."""
+
+_QUEUES_AT_ONCE: Final = 8
+"""Listings that are asked for side by side: within the connections that a client keeps."""
+
+_WAITING: Final[tuple["JobStatusType", ...]] = ("SUBMITTED", "PENDING", "RUNNABLE")
+"""Before an instance is found. An array is PENDING as a whole until the last of its children has ended."""
 
 _SECONDS_PER_SUBMIT: Final = 1 / 50
 """SubmitJob may be called 50 times a second, "AWS Batch service quotas" in the user guide."""
@@ -131,6 +139,21 @@ class Batch:
         revisions = [found["revision"] for page in pages for found in page["jobDefinitions"]]
         return f"{name}:{max(revisions)}" if revisions else None
 
+    def definitions(self, job_role_arn: str) -> list[str]:
+        """Return name:revision of every active job definition that this program has registered for this role."""
+        pages = self._client.get_paginator("describe_job_definitions").paginate(status="ACTIVE")
+        return sorted(
+            f"{found['jobDefinitionName']}:{found['revision']}"
+            for page in pages
+            for found in page["jobDefinitions"]
+            if found["jobDefinitionName"].startswith(f"{DEFINITION_PREFIX}-")
+            and found.get("containerProperties", {}).get("jobRoleArn") == job_role_arn
+        )
+
+    def deregister(self, definition: str) -> None:
+        """Make a job definition, name:revision, one that no job can be submitted with; jobs that have it go on."""
+        self._client.deregister_job_definition(jobDefinition=definition)
+
     def secret_labels(self, definitions: Iterable[str]) -> set[str]:
         """Return the labels of secrets that active job definitions of these names refer to."""
         labels: set[str] = set()
@@ -204,6 +227,26 @@ class Batch:
             pages = self._client.get_paginator("describe_job_queues").paginate(jobQueues=chunk)
             found.update({queue["jobQueueName"]: queue for page in pages for queue in page["jobQueues"]})
         return found
+
+    def waiting(self, names: Sequence[str]) -> dict[str, int]:
+        """Return how many jobs and array children of each queue wait for an instance, some queues at a time."""
+        with ThreadPoolExecutor(_QUEUES_AT_ONCE) as pool:
+            return dict(zip(names, pool.map(self._waiting, names), strict=True))
+
+    def _waiting(self, queue: str) -> int:
+        waiting, arrays = 0, []
+        for status in _WAITING:
+            pages = self._client.get_paginator("list_jobs").paginate(jobQueue=queue, jobStatus=status)
+            for job in (found for page in pages for found in page["jobSummaryList"]):
+                if "arrayProperties" in job:
+                    arrays.append(job["jobId"])
+                else:
+                    waiting += 1
+        for array in self.describe(arrays).values():
+            properties = array["arrayProperties"]
+            begun = sum(n for status, n in properties.get("statusSummary", {}).items() if status not in _WAITING)
+            waiting += properties["size"] - begun
+        return waiting
 
     def terminate(self, job: str, reason: str) -> None:
         """End a job, or the whole array; one that has ended already stays as it is."""

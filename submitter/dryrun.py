@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from submitter.history import Entry, Generation
+from submitter.history import Entry, Generation, newest_nonce
 from submitter.ledger import put_request
 from submitter.names import new_nonce
 from submitter.submission import Order, check_identity, draft
@@ -26,7 +26,8 @@ def dry_run(
     Raises:
         UsageError: The sweep was begun as another one, or AWS Batch would not take a request.
     """
-    generation = Generation(entries, new_nonce() if fresh or not entries else entries[-1].nonce)
+    nonce = None if fresh else newest_nonce(entries)
+    generation = Generation(entries, nonce or new_nonce())
     check_identity(order, generation)
     due = generation.due(order.wanted)
     requests: list[dict[str, Any]] = []

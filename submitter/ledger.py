@@ -32,6 +32,9 @@ _MAX_ITEM_BYTES: Final = 400_000
 _ANSWER_BYTES: Final = 8
 """What recording how one run ended takes at most, on average: its number and a comma."""
 
+_DELETES_AT_ONCE: Final = 99
+"""A transaction has at most 100 items, "Transactions" in the DynamoDB quotas; one is a check."""
+
 _SLOTS_PER_UPDATE: Final = 40
 """An update expression has at most 4 KB, "Expression parameters" in the DynamoDB quotas."""
 
@@ -106,7 +109,7 @@ class Ledger:
         """Write that every job that was sent before a cancel has been ended; return the entry as it then is."""
         reply = self._client.update_item(
             TableName=self._table,
-            Key=_key(sweep, entry),
+            Key=_key(sweep, entry.n),
             UpdateExpression="SET done = :done",
             ExpressionAttributeValues={":done": {"BOOL": True}},
             ReturnValues="ALL_NEW",
@@ -135,6 +138,32 @@ class Ledger:
                 found.setdefault(plain["sweep"], []).append(plain)
         return sorted(map(_summary, found.values()), key=lambda summary: summary.updated, reverse=True)
 
+    def all_entries(self) -> dict[str, list[Entry]]:
+        """Return the entries of every sweep, in order. Reads the whole table."""
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True)
+        found: dict[str, list[Entry]] = {}
+        for item in (item for page in pages for item in page["Items"]):
+            found.setdefault(item["sweep"]["S"], []).append(_from_item(item))
+        return {sweep: sorted(entries, key=lambda entry: entry.n) for sweep, entries in found.items()}
+
+    def forget(self, sweep: str) -> bool:
+        """Delete a sweep's entries, the newest first; False when somebody is submitting to it, and then it stays."""
+        entries = self.entries(sweep)
+        after = {"TableName": self._table, "Key": _key(sweep, len(entries) + 1)}
+        for last in range(len(entries), 0, -_DELETES_AT_ONCE):
+            deletes: list[Any] = [
+                {"Delete": {"TableName": self._table, "Key": _key(sweep, n)}}
+                for n in range(last, max(0, last - _DELETES_AT_ONCE), -1)
+            ]
+            unchanged: Any = {"ConditionCheck": {**after, "ConditionExpression": "attribute_not_exists(n)"}}
+            try:
+                self._client.transact_write_items(TransactItems=[unchanged, *deletes])
+            except ClientError as error:
+                if error_code(error) != "TransactionCanceledException":
+                    raise
+                return False
+        return True
+
     def unfinished_definitions(self) -> set[str]:
         """Return the names of the job definitions of all jobs that were not seen to end. Reads the whole table."""
         pages = self._client.get_paginator("scan").paginate(
@@ -151,7 +180,7 @@ class Ledger:
         sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)
         reply = self._client.update_item(
             TableName=self._table,
-            Key=_key(sweep, entry),
+            Key=_key(sweep, entry.n),
             UpdateExpression=f"SET {sets}",
             ExpressionAttributeNames={"#s": "slots", "#a": attribute},
             ExpressionAttributeValues={f":v{i}": _SERIALIZER.serialize(value) for i, value in values.items()},
@@ -184,8 +213,8 @@ _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
 
 
-def _key(sweep: str, entry: Entry) -> dict[str, Any]:
-    return {"sweep": {"S": sweep}, "n": {"N": str(entry.n)}}
+def _key(sweep: str, n: int) -> dict[str, Any]:
+    return {"sweep": {"S": sweep}, "n": {"N": str(n)}}
 
 
 def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:

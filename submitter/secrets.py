@@ -131,6 +131,19 @@ class SecretStore:
                 SecretId=self._arn, VersionStage=secrets.label, MoveToVersionId=secrets.version_id
             )
 
+    def labels(self) -> set[str]:
+        """Return all labels that :meth:`put` has given."""
+        found = self._client.describe_secret(SecretId=self._arn).get("VersionIdsToStages", {}).values()
+        return {label for labels in found for label in labels if label.startswith(_LABEL_PREFIX)}
+
+    def remove(self, label: str) -> None:
+        """Take a label from the version that has it; AWS deletes a version without."""
+        for version in self._versions():
+            if label in version.get("VersionStages", ()):
+                self._client.update_secret_version_stage(
+                    SecretId=self._arn, VersionStage=label, RemoveFromVersionId=version["VersionId"]
+                )
+
     def _make_room(self, in_use: set[str]) -> None:
         """Take the label from the oldest version that no unfinished run depends on; AWS deletes a version without."""
         for version in sorted(self._versions(), key=lambda version: version["CreatedDate"]):

@@ -17,6 +17,7 @@ from submitter.links import Links
 from submitter.logs import Job, Line, LogReader, Part
 from submitter.names import owner_name
 from submitter.provenance import current_commit
+from submitter.prune import Pruning
 from submitter.request import Prepared, RunOptions, prepare
 from submitter.secrets import Secrets, SecretStore
 from submitter.selection import Selection
@@ -166,6 +167,13 @@ class Connection:
             queue = self.contract.queues.get(one.queue or "")
             jobs[one.number] = Job(id=one.job, spot=queue is not None and queue.purchase == "spot")
         return self.logs.read(jobs, part, follow=follow, say=say)
+
+    @cached_property
+    def pruning(self) -> Pruning:
+        """What nobody needs any more. The caller is looked at first: the account must be the stack's."""
+        _ = self.caller
+        secrets = SecretStore(self._session, self.contract.secret_arn)
+        return Pruning(self.ledger, self.batch, secrets, self.contract.job_role_arn)
 
     @cached_property
     def status(self) -> StatusReader:

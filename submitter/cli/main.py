@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "logs": ("submitter.cli.logs", "Print what runs have logged."),
     "wait": ("submitter.cli.watching", "Wait until a sweep's runs have ended."),
     "build": ("submitter.cli.build", "Build the image that runs execute in, and push it."),
+    "prune": ("submitter.cli.prune", "Take away what no unfinished run needs, and old sweeps."),
     "queues": ("submitter.cli.stack", "List the stack's queues and what fits on them."),
 }
 

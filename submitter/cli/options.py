@@ -49,6 +49,8 @@ def selector(function: Callable[..., Any]) -> Callable[..., Any]:
     return selecting
 
 
+yes = click.option("--yes", is_flag=True, allow_from_autoenv=False, help="Do not ask.")
+
 poll = click.option(
     "--poll",
     type=click.FloatRange(min=0.1),

@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 @options.as_json
 @click.pass_obj
 def queues_command(source: StackSource, *, as_json: bool) -> None:
-    """List the stack's queues: their hardware, how they stand, and what fits on them by default."""
+    """List the stack's queues: their hardware, how they stand, and what fits on them by default.
+
+    "fit one" is how many runs one instance holds, "at once" how many the queue does, "waiting" how many wait for an
+    instance.
+    """
     connection = options.connect(source)
     contract = connection.contract
     live = connection.batch.queues(contract.queue_names)
-    rows = [_values(contract.queues[name], live.get(name, {})) for name in contract.queue_names]
+    waiting = connection.batch.waiting([name for name in contract.queue_names if name in live])
+    rows = [_values(contract.queues[name], live.get(name, {}), waiting.get(name)) for name in contract.queue_names]
     if as_json:
         click.echo(render.document("queues", {"queues": rows}))
         return
-    header = ("queue", "purchase", "type", "vCPU", "MiB", "GPU", "arch", "state", "fit one", "at once")
+    header = ("queue", "purchase", "type", "vCPU", "MiB", "GPU", "arch", "state", "fit one", "at once", "waiting")
     click.echo(render.table(header, [_row(values) for values in rows]))
 
 
-def _values(queue: "Queue", live: "Mapping[str, Any]") -> dict[str, Any]:
+def _values(queue: "Queue", live: "Mapping[str, Any]", waiting: int | None) -> dict[str, Any]:
     gpus = capacity.default_gpus(queue)
     run = {"vcpus": 1, "memory_mib": capacity.default_memory_mib(queue, 1, gpus), "gpus": gpus}
     return {
@@ -41,6 +46,7 @@ def _values(queue: "Queue", live: "Mapping[str, Any]") -> dict[str, Any]:
         "default_run": run,
         "runs_per_instance": capacity.runs_per_instance(queue, **run),
         "runs_at_once": capacity.runs_at_once(queue, **run),
+        "waiting": waiting,
     }
 
 
@@ -58,4 +64,5 @@ def _row(values: "Mapping[str, Any]") -> tuple[object, ...]:
         state,
         values["runs_per_instance"],
         values["runs_at_once"],
+        values["waiting"],
     )

@@ -1,0 +1,62 @@
+"""`submitter prune`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submitter import render
+from submitter.cli import options
+from submitter.cli.output import note
+
+if TYPE_CHECKING:
+    from submitter.prune import Unneeded
+    from submitter.stack import StackSource
+
+
+@click.command("prune")
+@click.option(
+    "--sweeps-older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Also forget sweeps that nobody has submitted to for so long; their W&B runs and logs stay.",
+)
+@options.yes
+@options.as_json
+@click.pass_obj
+def prune_command(source: "StackSource", *, days: float | None, yes: bool, as_json: bool) -> None:
+    """Take away job definitions and keys that no unfinished run needs, and old sweeps.
+
+    It first shows what it would take away. Whoever submits needs no permission for it; whoever deploys has it.
+    """
+    connection = options.connect(source)
+    pruning, now = connection.pruning, connection.clock.now()
+    older_than = None if days is None else days * 86400
+    unneeded = pruning.look(now=now, older_than=older_than)
+    if not as_json or not yes:
+        _show(unneeded, as_json=as_json)
+    if not unneeded or (as_json and not yes):
+        return
+    if not yes:
+        click.confirm("Take them away?", abort=True, err=True)
+    gone = pruning.take_away(unneeded, now=now, older_than=older_than)
+    if as_json:
+        _show(gone, as_json=True, gone=True)
+    elif gone != unneeded:
+        note("What has come into use meanwhile is kept.")
+
+
+def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:
+    if as_json:
+        values: dict[str, Any] = {name: list(found) for name, found in vars(unneeded).items()}
+        click.echo(render.document("prune", {"gone": gone, **values}))
+        return
+    if not unneeded:
+        click.echo("Everything is needed.")
+    for noun, found in (
+        ("job definition", unneeded.definitions),
+        ("key", unneeded.labels),
+        ("sweep", unneeded.sweeps),
+    ):
+        if found:
+            click.echo(f"{render.count(len(found), noun)}: {', '.join(found)}")

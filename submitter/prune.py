@@ -1,0 +1,98 @@
+"""`prune`: what nobody needs any more, and taking it away: job definitions, labels of secrets, old sweeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from submitter.batch import Batch
+from submitter.history import VOID, Entry
+from submitter.ledger import Ledger
+from submitter.reasons import FINAL
+from submitter.secrets import SecretStore
+from submitter.settle import REMEMBERED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unneeded:
+    """What can go.
+
+    Attributes:
+        definitions: Job definitions of the stack, as name:revision, that no unfinished run has.
+        labels: Labels of the stack's secret that no unfinished run's definition refers to.
+        sweeps: Sweeps without an unfinished run that nobody has submitted to for as long as was asked.
+    """
+
+    definitions: tuple[str, ...]
+    labels: tuple[str, ...]
+    sweeps: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.definitions or self.labels or self.sweeps)
+
+
+class Pruning:
+    """Looks through a stack and takes away what is not needed.
+
+    Args:
+        ledger: The stack's.
+        batch: The account's.
+        secrets: The stack's.
+        job_role_arn: The stack's role of jobs, which its definitions are known by.
+    """
+
+    def __init__(self, ledger: Ledger, batch: Batch, secrets: SecretStore, job_role_arn: str) -> None:
+        self._ledger, self._batch, self._secrets, self._role = ledger, batch, secrets, job_role_arn
+
+    def look(self, *, now: float, older_than: float | None) -> Unneeded:
+        """Return what is not needed.
+
+        Args:
+            now: This machine's clock, in seconds since the epoch.
+            older_than: Seconds since its newest entry after which a sweep is not needed; None to keep all.
+        """
+        sweeps = self._ledger.all_entries()
+        unfinished = self._unfinished(sweeps, now)
+        used = {entry.definition or "" for entries in unfinished.values() for entry in entries}
+        return Unneeded(
+            definitions=tuple(one for one in self._batch.definitions(self._role) if one.rpartition(":")[0] not in used),
+            labels=tuple(sorted(self._secrets.labels() - self._batch.secret_labels(used))),
+            sweeps=tuple(
+                sweep
+                for sweep, entries in sorted(sweeps.items())
+                if older_than is not None and entries[-1].at < now - older_than and sweep not in unfinished
+            ),
+        )
+
+    def take_away(self, unneeded: Unneeded, *, now: float, older_than: float | None) -> Unneeded:
+        """Take away what is unneeded also when looked at again, since people submit while somebody thinks it over.
+
+        Returns:
+            What is gone.
+        """
+        again = self.look(now=now, older_than=older_than)
+        gone = Unneeded(
+            definitions=tuple(one for one in unneeded.definitions if one in again.definitions),
+            labels=tuple(one for one in unneeded.labels if one in again.labels),
+            sweeps=tuple(one for one in unneeded.sweeps if one in again.sweeps and self._ledger.forget(one)),
+        )
+        for definition in gone.definitions:
+            self._batch.deregister(definition)
+        for label in gone.labels:
+            self._secrets.remove(label)
+        return gone
+
+    def _unfinished(self, sweeps: Mapping[str, Sequence[Entry]], now: float) -> dict[str, list[Entry]]:
+        """Return, for each sweep with jobs that may still run, their entries; what AWS has forgotten has ended."""
+        slots = [
+            (sweep, entry, slot)
+            for sweep, entries in sweeps.items()
+            for entry in entries
+            for slot in entry.slots
+            if slot.job != VOID and not slot.ended
+        ]
+        known = self._batch.describe(slot.job for _, _, slot in slots if slot.job)
+        unfinished: dict[str, list[Entry]] = {}
+        for sweep, entry, slot in slots:
+            job = known.get(slot.job or "")
+            if job["status"] not in FINAL if job else slot.job is None and entry.at > now - REMEMBERED:
+                unfinished.setdefault(sweep, []).append(entry)
+        return unfinished
