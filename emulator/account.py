@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -88,19 +89,39 @@ def instance_type(name: str) -> InstanceType | None:
     )
 
 
+@dataclass
+class IamLag:
+    """From when on what is made in IAM is not seen by other services, in UTC as moto gives it; None: all is seen.
+
+    Source: "Troubleshoot IAM", IAM user guide: "Changes that I make are not always immediately visible".
+    """
+
+    unseen_since: datetime | None = None
+
+    def hides(self, made: datetime) -> bool:
+        """Whether something that was made then is not seen yet."""
+        return self.unseen_since is not None and made >= self.unseen_since
+
+
 class Account:
-    """The account as Batch sees it.
+    """The account as Batch sees it in a region.
 
     Args:
         account_id: 12 digits.
         region: The region of everything that has one.
+        iam_lag: What of IAM is not seen yet; IAM has no regions.
     """
 
     partition = "aws"
 
-    def __init__(self, account_id: str, region: str) -> None:
+    def __init__(self, account_id: str, region: str, iam_lag: IamLag | None = None) -> None:
         self.account_id = account_id
         self.region = region
+        self.iam_lag = iam_lag or IamLag()
+
+    def in_region(self, region: str) -> "Account":
+        """Return the account as Batch sees it in another region."""
+        return Account(self.account_id, region, self.iam_lag)
 
     def arn(self, service: str, resource: str) -> str:
         """Make the ARN of a resource of this account and region."""
@@ -135,7 +156,7 @@ class Account:
     def role_trusts(self, arn: str, service: str) -> bool:
         """Whether the trust policy of a role lets an AWS service (`batch.amazonaws.com`) assume it."""
         role = self._role(arn)
-        if role is None:
+        if role is None or self.iam_lag.hides(role.create_date):
             return False
         statements = json.loads(role.assume_role_policy_document)["Statement"]
         for statement in statements if isinstance(statements, list) else [statements]:
@@ -144,10 +165,10 @@ class Account:
                 return True
         return False
 
-    def role_managed_policies(self, arn: str) -> frozenset[str]:
-        """ARNs of the managed policies that are attached to a role; none when it does not exist."""
+    def role_has_policies(self, arn: str) -> bool:
+        """Whether a role exists and may do anything at all, by a managed policy or one of its own."""
         role = self._role(arn)
-        return frozenset(role.managed_policies) if role else frozenset()
+        return role is not None and bool(role.managed_policies or role.policies)
 
     @property
     def batch_service_linked_role_arn(self) -> str:
@@ -176,7 +197,10 @@ class Account:
 
     def instance_profile_exists(self, name_or_arn: str) -> bool:
         """Whether an instance profile exists; Batch takes its name or its ARN."""
-        return any(name_or_arn in (profile.arn, profile.name) for profile in tuple(self._iam.get_instance_profiles()))
+        return any(
+            name_or_arn in (profile.arn, profile.name) and not self.iam_lag.hides(profile.create_date)
+            for profile in tuple(self._iam.get_instance_profiles())
+        )
 
     def subnet_exists(self, subnet_id: str) -> bool:
         """Whether a subnet exists."""

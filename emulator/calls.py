@@ -40,15 +40,25 @@ _NAMES = (
 )
 
 
+# How the names of operations begin that change nothing; requests to S3 are recorded by their HTTP method.
+_READING = ("BatchGet", "Describe", "GET", "Get", "HEAD", "Head", "List", "Query", "Scan")
+
+
 @dataclass(frozen=True)
 class Call:
-    """One request: `time` in seconds since the epoch by the account's clock, `status` 0 while it is under way."""
+    """One request: `time` in seconds since the epoch by the account's clock, `status` 0 when the reply was withheld."""
 
     service: str
     operation: str
     resource: str
     time: float
     status: int = 0
+    region: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it asks for a change, and not only for what there is."""
+        return not self.operation.startswith(_READING)
 
 
 def read_call(
@@ -65,9 +75,10 @@ def read_call(
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if scope is None:
         return None
-    service, method, path = scope["service"], environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    service, region = scope["service"], scope["region"]
+    method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
     if service == "s3":
-        return Call(service, method, path, now)
+        return Call(service, method, path, now, region=region)
     members = read_members(environ, body)
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         operation = target.rpartition(".")[2]
@@ -76,7 +87,7 @@ def read_call(
     else:
         operation = str(members.get("Action", ""))
     resource = next((str(members[name])[:300] for name in _NAMES if name in members), "")
-    return Call(service, operation, resource, now)
+    return Call(service, operation, resource, now, region=region)
 
 
 def read_members(environ: "WSGIEnvironment", body: bytes) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -11,11 +13,12 @@ from emulator.faults import Rule
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from emulator.batch.api import Batch
+    from emulator.account import IamLag
     from emulator.calls import CallRecord
     from emulator.clock import Clock
     from emulator.faults import Faults
     from emulator.loop import LoopThread
+    from emulator.regions import Regions
 
 PREFIX = "/_emulator/"
 
@@ -28,7 +31,8 @@ class Control:
         clock: The account's clock.
         faults: The rules of misbehaviour.
         record: The record of calls.
-        batch: Batch, whose hosts can be taken away and whose lists can be made to lag.
+        regions: Batch, whose hosts can be taken away and whose lists can be made to lag.
+        iam_lag: What of IAM is not seen yet.
         facts: What `health` says about the account.
     """
 
@@ -39,14 +43,16 @@ class Control:
         clock: "Clock",
         faults: "Faults",
         record: "CallRecord",
-        batch: "Batch",
+        regions: "Regions",
+        iam_lag: "IamLag",
         facts: dict[str, Any],
     ) -> None:
         self.loop = loop
         self.clock = clock
         self.faults = faults
         self.record = record
-        self._batch = batch
+        self._regions = regions
+        self._iam_lag = iam_lag
         self._facts = facts
 
     def advance(self, seconds: float) -> float:
@@ -63,11 +69,25 @@ class Control:
         Raises:
             LookupError: There is no such host or job.
         """
-        return self.loop.call(self._batch.scheduler.reclaim, target)
+        for batch in self._regions.batches:
+            with suppress(LookupError):
+                return self.loop.call(batch.scheduler.reclaim, target)
+        raise LookupError(f"No instance and no job on an instance has the id {target}.")
 
     def delay_listing(self, seconds: float) -> None:
         """Let ListJobs show a new job only after some time of the account's clock."""
-        self._batch.jobs.listing_delay_seconds = seconds
+        for batch in self._regions.batches:
+            batch.jobs.listing_delay_seconds = seconds
+
+    def delay_iam(self, seconds: float) -> None:
+        """Hide from Batch what is made in IAM from now on, for some time of the account's clock."""
+        self._iam_lag.unseen_since = datetime.now(UTC).replace(tzinfo=None)
+
+        async def show() -> None:
+            await self.clock.sleep(seconds)
+            self._iam_lag.unseen_since = None
+
+        self.loop.call(lambda: self.loop.spawn(show()))
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
         """Serve `/_emulator/...`; only to this machine, and never to a web page in a browser on it."""
@@ -98,6 +118,7 @@ class Control:
             ("POST", "clock"): lambda sent: {"now": self.advance(float(sent["advance"]))},
             ("POST", "reclaim"): lambda sent: {"jobs": self.reclaim(sent["target"])},
             ("POST", "listing"): lambda sent: self.delay_listing(float(sent["delay"])),
+            ("POST", "iam"): lambda sent: self.delay_iam(float(sent["delay"])),
         }
 
 

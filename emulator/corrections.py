@@ -4,6 +4,7 @@ Each check looks at a request before moto sees it. Seen in moto 5.2.5; each is c
 moto gets right can be taken out.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from emulator.account import Account
     from emulator.calls import Call
+    from emulator.regions import Regions
 
 Members = Mapping[str, object]
 
@@ -32,28 +34,28 @@ class Corrected:
 
     Args:
         moto: The application.
-        account: What the checks look at.
+        regions: What the checks look at.
     """
 
-    def __init__(self, moto: "WSGIApplication", account: "Account") -> None:
+    def __init__(self, moto: "WSGIApplication", regions: "Regions") -> None:
         self._moto = moto
-        self._account = account
+        self._regions = regions
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Serve a request, or refuse it as AWS would."""
         call: Call = environ["emulator.call"]
         if rule := _RULES.get((call.service, call.operation)):
             try:
-                rule(self._account, read_members(environ, environ["wsgi.input"].getvalue()))
+                rule(self._regions.account(call.region), read_members(environ, environ["wsgi.input"].getvalue()))
             except ApiError as error:
                 return error_reply(call.service, error.code, error.message, error.status, start_response)
         reply = self._moto(environ, start_response)
-        return map(self._as_a_user, reply) if call.operation == "GetCallerIdentity" else reply
+        return map(_as_a_user, reply) if call.operation == "GetCallerIdentity" else reply
 
-    def _as_a_user(self, data: bytes) -> bytes:
-        """Name the caller in the form that IAM users have: names of sweeps are made of it."""
-        of_moto = f"arn:aws:sts::{self._account.account_id}:user/moto"
-        return data.replace(of_moto.encode(), f"arn:aws:iam::{self._account.account_id}:user/emulator".encode())
+
+def _as_a_user(data: bytes) -> bytes:
+    """Name the caller in the form that IAM users have: names of sweeps are made of it."""
+    return re.sub(rb"arn:aws:sts::(\d{12}):user/moto", rb"arn:aws:iam::\1:user/emulator", data)
 
 
 def _retention(_: "Account", members: Members) -> None:

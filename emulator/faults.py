@@ -1,6 +1,7 @@
 """Misbehaviour on request: one WSGI middleware that throttles, fails, delays or withholds replies by rule."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from emulator.clock import Clock
     from emulator.loop import LoopThread
 
-Kind = Literal["throttle", "expired", "error", "error-after", "drop", "delay", "late"]
-
-_REFUSALS = {"throttle": throttled, "expired": expired, "error": failed}
+Kind = Literal["throttle", "expired", "error", "refuse", "error-after", "drop", "delay", "late", "stall"]
 
 
 @dataclass(kw_only=True)
@@ -28,15 +27,18 @@ class Rule:
     """What happens to the calls of one operation.
 
     Attributes:
-        service: The service as its requests are signed (`batch`).
+        service: The service as its requests are signed (`batch`); `*` means every one.
         operation: The operation (`SubmitJob`); `*` means every one of the service.
-        kind: `throttle`, `expired` (credentials) and `error` refuse without acting, `error-after` acts and then answers
-            500, `drop` acts and closes the connection, `delay` waits before acting, `late` closes the connection at
-            once and acts later.
+        kind: `throttle`, `expired` (credentials), `error` and `refuse` (with `code` and `message`) refuse without
+            acting, `error-after` acts and then answers 500, `drop` acts and closes the connection, `delay` waits before
+            acting, `late` closes the connection at once and acts later, `stall` acts and waits before answering.
+        changing: Whether it happens to calls only that ask for a change.
         count: How many calls it happens to; None means every one until the rule is removed.
         skip: How many matching calls pass unharmed first.
         share: The share of the matching calls after those that it happens to, evenly spread, not by chance.
-        seconds: How long `delay` and `late` wait, by the account's clock.
+        seconds: How long `delay`, `late` and `stall` wait, by the account's clock.
+        code: AWS's code of what `refuse` answers (`ClientException`).
+        message: AWS's words for it.
     """
 
     service: str
@@ -46,6 +48,9 @@ class Rule:
     skip: int = 0
     share: float = 1.0
     seconds: float = 0.0
+    changing: bool = False
+    code: str = ""
+    message: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -56,7 +61,9 @@ class Rule:
 
     def hits(self, call: "Call") -> bool:
         """Whether it happens to this call; counts it."""
-        if call.service != self.service or self.operation not in ("*", call.operation) or self.count == 0:
+        if self.service not in ("*", call.service) or self.operation not in ("*", call.operation) or self.count == 0:
+            return False
+        if self.changing and not call.changes:
             return False
         if self.skip:
             self.skip -= 1
@@ -68,6 +75,14 @@ class Rule:
         if self.count is not None:
             self.count -= 1
         return True
+
+
+_REFUSALS: dict[str, Callable[[str, Rule], tuple[str, str, int]]] = {
+    "throttle": lambda service, _: throttled(service),
+    "expired": lambda service, _: expired(service),
+    "error": lambda service, _: failed(service),
+    "refuse": lambda _, rule: (rule.code, rule.message, 400),
+}
 
 
 class Faults:
@@ -111,8 +126,8 @@ class Faults:
         """Serve one request, as the rules have it."""
         call: Call = environ["emulator.call"]
         rule = self._hit(call)
-        if rule and (refuse := _REFUSALS.get(rule.kind)):
-            code, message, status = refuse(call.service)
+        if rule and rule.kind in _REFUSALS:
+            code, message, status = _REFUSALS[rule.kind](call.service, rule)
             self._record.add(call, status)
             return error_reply(call.service, code, message, status, start_response)
         if rule and rule.kind == "late":
@@ -121,7 +136,9 @@ class Faults:
             raise ReplyWithheldError
         if rule and rule.kind == "delay":
             self._loop.run(self._clock.sleep(rule.seconds))
-        status_line, headers, body = self._act(environ)
+        status_line, headers, body = self._act(environ, withheld=rule is not None and rule.kind == "stall")
+        if rule and rule.kind == "stall":
+            self._loop.run(self._clock.sleep(rule.seconds))
         if rule and rule.kind == "drop":
             raise ReplyWithheldError
         if rule and rule.kind == "error-after":
@@ -129,9 +146,9 @@ class Faults:
         start_response(status_line, headers)
         return [body]
 
-    def _act(self, environ: "WSGIEnvironment") -> tuple[str, list[tuple[str, str]], bytes]:
+    def _act(self, environ: "WSGIEnvironment", *, withheld: bool = False) -> tuple[str, list[tuple[str, str]], bytes]:
         parts, status, headers = run_wsgi_app(self._app, environ, buffered=True)
-        self._record.add(environ["emulator.call"], int(status.split()[0]))
+        self._record.add(environ["emulator.call"], 0 if withheld else int(status.split()[0]))
         return status, list(headers.items()), b"".join(parts)
 
     def _act_late(self, environ: "WSGIEnvironment", until: float) -> None:

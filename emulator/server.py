@@ -25,6 +25,7 @@ from emulator.control import PREFIX, Control
 from emulator.corrections import Corrected
 from emulator.faults import Faults
 from emulator.loop import LoopThread
+from emulator.regions import Regions
 from emulator.replies import error_reply
 from emulator.signatures import stale
 from emulator.wsgi import HttpServer
@@ -44,7 +45,7 @@ class EmulatorServer:
     Args:
         home_folder: HOME of the jobs; None means a temporary folder.
         account_id: 12 digits.
-        region: The one region that the account is used in.
+        region: The region of jobs and commands that name none; the others are there as well.
         port: Port on 127.0.0.1; 0 means a free one.
         cores: How many jobs run at once; None means as many as this machine has cores.
         runner: What carries jobs out: `process` of this machine, or `docker`.
@@ -89,16 +90,9 @@ class EmulatorServer:
         http = HttpServer(self._port, self._serve)
         self.url = f"http://127.0.0.1:{http.port}"
         home = self._home_folder or Path(opened.enter_context(TemporaryDirectory(prefix="emulator-")))
-        self.batch = Batch(
-            self.account,
-            self.clock,
-            self.loop,
-            folder=_CHECKOUT,
-            environment=clean_environment(url=self.url, region=self.region, home=home),
-            cores=self._cores or os.cpu_count() or 1,
-            runner=self._runner,
-        )
-        opened.callback(lambda: self.loop.run(self.batch.scheduler.close()))
+        self._regions = Regions(self.account, lambda account: self._batch(account, home))
+        self.batch = self._regions.batch(self.region)
+        opened.callback(self._close_batch)
         self.record = CallRecord()
         self._faults = Faults(self._act, self.record, self.clock, self.loop)
         self.control = Control(
@@ -106,12 +100,29 @@ class EmulatorServer:
             clock=self.clock,
             faults=self._faults,
             record=self.record,
-            batch=self.batch,
+            regions=self._regions,
+            iam_lag=self.account.iam_lag,
             facts={"url": self.url, "account_id": self.account_id, "region": self.region, "pid": os.getpid()},
         )
-        self._moto = Corrected(DomainDispatcherApplication(create_backend_app), self.account)
+        self._moto = Corrected(DomainDispatcherApplication(create_backend_app), self._regions)
         self._moto_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         opened.callback(http.start())
+
+    def _batch(self, account: Account, home: Path) -> Batch:
+        """Make AWS Batch of a region; `home` is the HOME of its jobs."""
+        return Batch(
+            account,
+            self.clock,
+            self.loop,
+            folder=_CHECKOUT,
+            environment=clean_environment(url=self.url, region=account.region, home=home),
+            cores=self._cores or os.cpu_count() or 1,
+            runner=self._runner,
+        )
+
+    def _close_batch(self) -> None:
+        for batch in self._regions.batches:
+            self.loop.run(batch.scheduler.close())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -120,7 +131,7 @@ class EmulatorServer:
 
     @property
     def batch_state(self) -> "State":
-        """The records of Batch's control plane; they are read on the loop, by `loop.call`."""
+        """Batch's records in the account's own region; they are read on the loop, by `loop.call`."""
         return self.batch.state
 
     def _serve(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -150,7 +161,7 @@ class EmulatorServer:
             code = "SignatureDoesNotMatch" if call.service in ("iam", "sts") else "InvalidSignatureException"
             return error_reply(call.service, code, message, 403, start_response)
         if call.service == "batch":
-            return self.batch.app(environ, start_response)
+            return self._regions.batch(call.region).app(environ, start_response)
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self.account_id
         # moto reads and then changes its tables without a lock, so that a conditional put would not be atomic.
         with self._moto_locks[call.service]:

@@ -105,9 +105,16 @@ class Environments:
         return {}
 
     def _remove(self, environment: ComputeEnvironment) -> None:
-        """End DELETING. Batch tears down with the environment's own role: without it, the environment stays INVALID."""
-        if not self._account.role_trusts(environment.service_role, "batch.amazonaws.com"):
+        """End DELETING. Batch tears down with the environment's own role.
+
+        Without the role the environment becomes INVALID again; while the role may do nothing, it stays in DELETING.
+        """
+        role = environment.service_role
+        if not self._account.role_trusts(role, "batch.amazonaws.com"):
             self._settle(environment)
+            return
+        if role != self._account.batch_service_linked_role_arn and not self._account.role_has_policies(role):
+            self._transitions.later(self._remove, environment)
             return
         del self._all[environment.name]
         self._scheduler.changed()

@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.server import EmulatorServer
+
 Aws = Callable[..., Any]
 LINKED = "arn:aws:iam::123456789012:role/aws-service-role/batch.amazonaws.com/AWSServiceRoleForBatch"
+BATCH_POLICY = "arn:aws:iam::aws:policy/service-role/AWSBatchServiceRole"
 
 
 def described(aws: Aws, name: str = "environment") -> dict[str, Any]:
@@ -205,24 +208,64 @@ def test_an_environment_is_deleted_when_it_is_disabled_and_in_no_queue(
     batch.delete_compute_environment(computeEnvironment=name)
 
 
-def test_an_environment_whose_own_role_went_first_can_not_be_deleted(
+@pytest.fixture
+def disabled_with_own_role(
     aws: Aws, resources: dict[str, Any], role: Callable[[str, str], str], wait_until: Callable[..., Any]
 ) -> None:
-    batch = aws("batch")
-    batch.create_compute_environment(
+    """A disabled environment with the role `own`, which has a policy."""
+    aws("batch").create_compute_environment(
         computeEnvironmentName="environment",
         type="MANAGED",
         computeResources=resources,
         serviceRole=role("own", "batch"),
         state="DISABLED",
     )
+    aws("iam").attach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
     wait_until(lambda: described(aws)["status"] == "VALID")
+
+
+@pytest.mark.usefixtures("disabled_with_own_role")
+def test_an_environment_whose_own_role_went_first_can_not_be_deleted(
+    aws: Aws, role: Callable[[str, str], str], wait_until: Callable[..., Any]
+) -> None:
+    aws("iam").detach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
     aws("iam").delete_role(RoleName="own")
-    batch.delete_compute_environment(computeEnvironment="environment")
+    aws("batch").delete_compute_environment(computeEnvironment="environment")
     wait_until(lambda: described(aws)["status"] == "INVALID")
     role("own", "batch")
-    batch.delete_compute_environment(computeEnvironment="environment")
+    aws("iam").attach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
+    aws("batch").delete_compute_environment(computeEnvironment="environment")
     wait_until(lambda: described(aws)["status"] == "GONE")
+
+
+@pytest.mark.usefixtures("disabled_with_own_role")
+def test_an_environment_stays_in_deleting_until_its_own_role_may_end_instances(
+    aws: Aws, server: EmulatorServer, wait_until: Callable[..., Any]
+) -> None:
+    aws("iam").detach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
+    aws("batch").delete_compute_environment(computeEnvironment="environment")
+    server.control.advance(24 * 3600)
+    assert described(aws)["status"] == "DELETING"
+    with pytest.raises(ClientError, match="resource is being modified"):
+        aws("batch").delete_compute_environment(computeEnvironment="environment")
+    aws("iam").attach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
+    wait_until(lambda: described(aws)["status"] == "GONE")
+
+
+def test_what_iam_has_just_made_may_not_be_seen_yet(
+    aws: Aws, server: EmulatorServer, environment: Callable[..., Any], wait_until: Callable[..., Any]
+) -> None:
+    """Source: "Troubleshoot IAM", IAM user guide."""
+    environment("before")
+    server.control.delay_iam(60)
+    aws("iam").create_instance_profile(InstanceProfileName="new")
+    assert environment("again")["status"] == "VALID"
+    assert "Invalid IamInstanceProfile: new" in environment("early", instanceRole="new")["statusReason"]
+    server.control.advance(60)
+    assert environment("later", instanceRole="new")["status"] == "VALID"
+    assert described(aws, "early")["status"] == "INVALID", "it is looked at again when it is updated"
+    aws("batch").update_compute_environment(computeEnvironment="early", state="ENABLED")
+    wait_until(lambda: described(aws, "early")["status"] == "VALID")
 
 
 def test_a_name_is_taken_once(aws: Aws, environment: Callable[..., Any], resources: dict[str, Any]) -> None:

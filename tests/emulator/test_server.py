@@ -164,6 +164,34 @@ def test_a_delayed_call_acts_when_its_time_has_come(server: EmulatorServer, aws:
     assert len(batch.list_scheduling_policies()["schedulingPolicies"]) == 1
 
 
+def test_a_stalled_call_has_acted_and_is_answered_when_its_time_has_come(
+    server: EmulatorServer, aws: Aws, wait_until: Callable[..., Any]
+) -> None:
+    rule = Rule(service="*", operation="*", kind="stall", changing=True, skip=1, count=1, seconds=3600)
+    server.control.faults.add(rule)
+    aws("logs").create_log_group(logGroupName="one")
+    answers: list[Any] = []
+    late = threading.Thread(target=lambda: answers.append(aws("logs").create_log_group(logGroupName="two")))
+    late.start()
+    wait_until(lambda: [call.resource for call in server.control.record.calls() if call.status == 0] == ["two"])
+    assert len(aws("logs").describe_log_groups()["logGroups"]) == 2
+    assert not answers
+    server.control.advance(3600)
+    late.join(timeout=20)
+    assert answers
+
+
+def test_a_service_can_refuse_in_any_words(server: EmulatorServer, aws: Aws) -> None:
+    words = {"code": "ClientException", "message": "Cannot delete, found existing JobQueue relationship"}
+    server.control.faults.add(
+        Rule(service="batch", operation="DeleteComputeEnvironment", kind="refuse", count=2, **words)  # type: ignore[arg-type]  # all of them are text
+    )
+    for _ in range(2):
+        with pytest.raises(ClientError, match="found existing JobQueue relationship"):
+            aws("batch").delete_compute_environment(computeEnvironment="a")
+    aws("batch").delete_compute_environment(computeEnvironment="a")
+
+
 def test_what_batch_does_not_know_of_a_request_is_ignored_and_the_wrong_type_refused(server: EmulatorServer) -> None:
     scope = "AWS4-HMAC-SHA256 Credential=A/20261130/us-east-1/batch/aws4_request, SignedHeaders=host, Signature=0"
 
@@ -244,6 +272,7 @@ CONTROLS: list[tuple[str, str, Any, dict[str, str], int]] = [
     ("POST", "faults", {"service": "batch", "operation": "*", "kind": "explode"}, {}, 400),
     ("POST", "faults", {"nonsense": 1}, {}, 400),
     ("POST", "reclaim", {"target": "i-0"}, {}, 400),
+    ("POST", "iam", {}, {}, 400),
     ("GET", "nothing", None, {}, 404),
 ]
 

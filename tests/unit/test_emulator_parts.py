@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.batch.paging import page
-from emulator.calls import read_call
+from emulator.calls import Call, read_call
 from emulator.clock import Clock
 from emulator.faults import Rule
 from emulator.home import Home, NotUpError, Running, process_start
@@ -104,6 +104,19 @@ def test_a_rule_skips_then_counts_and_is_spent() -> None:
 def test_a_rule_leaves_other_operations_alone() -> None:
     assert _hits(Rule(service="batch", operation="ListJobs", kind="drop"), 3) == []
     assert _hits(Rule(service="logs", operation="*", kind="drop"), 3) == []
+
+
+def test_a_rule_can_be_about_whatever_changes_something() -> None:
+    rule = Rule(service="*", operation="*", kind="stall", skip=1, count=1, changing=True)
+    calls = [
+        Call("iam", "GetRole", "", NOON),
+        Call("s3", "HEAD", "/bucket", NOON),
+        Call("iam", "CreateRole", "", NOON),
+        Call("batch", "DescribeJobQueues", "", NOON),
+        Call("s3", "PUT", "/bucket", NOON),
+        Call("batch", "DeleteJobQueue", "", NOON),
+    ]
+    assert [call.operation for call in calls if rule.hits(call)] == ["PUT"]
 
 
 def test_a_fault_that_does_not_exist_is_refused() -> None:
