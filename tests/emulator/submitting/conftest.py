@@ -20,11 +20,14 @@ from emulator.faults import Rule
 from emulator.server import EmulatorServer
 from infra.outputs import Queue, StackOutputs, stack_outputs
 from submitter.batch import Batch
+from submitter.cancel import Choose, cancel
 from submitter.cli.main import execute
-from submitter.history import Record
+from submitter.history import Generation, Record
 from submitter.ledger import Ledger
 from submitter.logs import LogReader
+from submitter.numbers import NumberSet
 from submitter.plan import JobSpec, job_definition
+from submitter.retry import Changes, Retried, Retry
 from submitter.session import Clock
 from submitter.status import RunStatus, StatusReader, SweepStatus
 from submitter.submission import Order, Outcome, run
@@ -46,6 +49,11 @@ STATUSES: tuple["JobStatusType", ...] = (
     "FAILED",
 )
 """In the order that a job has them: one that moves on while they are listed is seen twice, never not at all."""
+
+
+def everything(generation: Generation) -> NumberSet:
+    """Choose all runs."""
+    return generation.table.runs().numbers
 
 
 @dataclass
@@ -85,6 +93,26 @@ class Machine:
 
     def submit(self, order: Order, *, fresh: bool = False) -> Outcome:
         return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, fresh=fresh, say=self.said.append)
+
+    def cancel(self, choose: Choose = everything, *, sweep: str = SWEEP) -> NumberSet:
+        return cancel(sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=self.said.append)
+
+    def retry(self, choose: Choose = everything, **changes: Any) -> Retried:
+        return Retry(
+            SWEEP,
+            choose,
+            Changes(**changes),
+            contract=self.contract,
+            ledger=self.ledger,
+            batch=self.batch,
+            reader=self.status_reader,
+            clock=self.clock,
+            say=self.said.append,
+        ).work()
+
+    def statuses(self) -> list[str]:
+        """Return the status of each run, by number."""
+        return [run.status for run in self.status(runs=True).runs]
 
     def status(self, *, runs: bool = False) -> SweepStatus:
         return self.status_reader.read(SWEEP, runs=runs)
@@ -208,7 +236,7 @@ def contract(
         submitter_policy_arn="",
         log_group="/jobs",
         ledger_table="ledger",
-        secret_arn="",
+        secret_arn=aws("secretsmanager").create_secret(Name="values")["ARN"],
         artifacts_bucket=None,
         image_repository=None,
     )
