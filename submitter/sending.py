@@ -90,7 +90,13 @@ class Sender:
             if refusal:
                 answers[index] = VOID
                 continue
-            match self._submit(request | {"jobDefinition": revision}, sign_until=entry.at + SIGNED_WITHIN):
+            until = entry.at + SIGNED_WITHIN
+            answer = self._submit(request | {"jobDefinition": revision}, sign_until=until)
+            if isinstance(answer, Refused) and "definition" in answer.error.message.lower():
+                # `prune` may have taken it away since it was looked up. What is refused has made no job.
+                revision = self._definitions[entry.definition] = self._batch.definition(definition)
+                answer = self._submit(request | {"jobDefinition": revision}, sign_until=until)
+            match answer:
                 case Accepted(job):
                     answers[index] = job
                 case TooLate():

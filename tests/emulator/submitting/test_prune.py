@@ -1,0 +1,119 @@
+"""Taking away what nobody needs: definitions, keys and old sweeps, and nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+QUEUE = "c5a-large-spot"
+Submitter = Callable[..., Any]
+
+
+def run(submitter: Submitter, name: str, image: str, command: str = "true", *more: str) -> None:
+    line = ("run", "--queue", QUEUE, "--name", name, "--image", image, "--command", command, "--no-seed")
+    done = submitter(*line, *more)
+    assert done.code == 0, done.err
+
+
+def active(aws: Callable[..., Any]) -> set[str]:
+    found = aws("batch").describe_job_definitions(status="ACTIVE")["jobDefinitions"]
+    return {definition["containerProperties"]["image"] for definition in found}
+
+
+def finish(submitter: Submitter, name: str) -> None:
+    assert submitter("wait", name, "--poll", "0.1").code == 0
+
+
+def test_only_definitions_that_no_unfinished_run_has_are_taken_away(
+    submitter: Submitter, aws: Callable[..., Any]
+) -> None:
+    run(submitter, "done", "trainer:1")
+    run(submitter, "running", "trainer:2", "exec sleep 60")
+    finish(submitter, "done")
+    foreign = {"image": "foreign:1", "command": ["true"], "vcpus": 1, "memory": 512}
+    aws("batch").register_job_definition(
+        jobDefinitionName="rl-batch-foreign", type="container", containerProperties=foreign
+    )
+    shown = submitter("prune", "--json").document
+    assert (shown["gone"], len(shown["definitions"]), shown["sweeps"]) == (False, 1, [])
+    assert active(aws) == {"trainer:1", "trainer:2", "foreign:1"}
+    assert submitter("prune", "--yes").code == 0
+    assert active(aws) == {"trainer:2", "foreign:1"}
+    run(submitter, "done", "trainer:1", "true", "--new")
+    assert active(aws) == {"trainer:1", "trainer:2", "foreign:1"}
+
+
+def test_without_an_answer_nothing_is_taken_away(
+    submitter: Submitter, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(submitter, "done", "trainer:1")
+    finish(submitter, "done")
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
+    assert submitter("prune").code == 130
+    assert active(aws) == {"trainer:1"}
+    assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-trainer-1-")
+    assert submitter("prune", "--yes").out == "Everything is needed.\n"
+
+
+def test_keys_that_no_unfinished_run_refers_to_lose_their_label(
+    submitter: Submitter, aws: Callable[..., Any], contract: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value, name, command in (("sentinel-1", "done", "true"), ("sentinel-2", "running", "exec sleep 60")):
+        monkeypatch.setenv("HF_TOKEN", value)
+        run(submitter, name, "trainer:1", command, "--secret", "HF_TOKEN")
+    finish(submitter, "done")
+
+    def labels() -> set[str]:
+        stages = aws("secretsmanager").describe_secret(SecretId=contract.secret_arn)["VersionIdsToStages"]
+        return {label for found in stages.values() for label in found if label.startswith("key-")}
+
+    before = labels()
+    assert len(before) == 2
+    pruned = submitter("prune", "--yes", "--json")
+    assert "sentinel" not in pruned.out + pruned.err
+    (gone,) = pruned.document["labels"]
+    assert labels() == before - {gone}
+
+
+def test_old_sweeps_are_forgotten_when_asked_and_only_when_their_runs_have_ended(submitter: Submitter) -> None:
+    run(submitter, "old", "trainer:1")
+    run(submitter, "old", "trainer:1", "true", "--new")
+    run(submitter, "running", "trainer:1", "exec sleep 60")
+    finish(submitter, "old")
+    assert submitter("prune", "--sweeps-older-than", "30", "--json").document["sweeps"] == []
+    (old,) = submitter("prune", "--sweeps-older-than", "0", "--json").document["sweeps"]
+    assert old.endswith("/old")
+    assert submitter("prune", "--sweeps-older-than", "0", "--yes").code == 0
+    assert submitter("status", "old").code == 2
+    listed = [one["sweep"].rpartition("/")[2] for one in submitter("list", "--json").document["sweeps"]]
+    assert listed == ["running"]
+
+
+def test_a_sweep_that_somebody_submits_to_meanwhile_stays(machine: Any) -> None:
+    machine.run([1])
+    entries = machine.ledger.entries
+
+    def and_then_somebody_submits(sweep: str) -> Any:
+        found = entries(sweep)
+        machine.ledger.entries = entries
+        machine.run([2])
+        return found
+
+    machine.ledger.entries = and_then_somebody_submits
+    assert machine.ledger.forget("ada/first") is False
+    assert [entry.n for entry in machine.ledger.entries("ada/first")] == [1, 2]
+
+
+def test_a_definition_that_is_taken_away_between_look_up_and_submission_is_registered_again(machine: Any) -> None:
+    submit = machine.batch.submit
+    sent: list[Any] = []
+
+    def prune_first(request: Any, *, sign_until: float) -> Any:
+        if not sent:
+            machine.batch.deregister(request["jobDefinition"])
+        sent.append(request)
+        return submit(request, sign_until=sign_until)
+
+    machine.batch.submit = prune_first
+    assert len(machine.run([1, 2]).submitted) == 2
+    machine.assert_each_run_has_one_job([1, 2])
