@@ -52,6 +52,11 @@ def is_throttling(error: aws.ClientError) -> bool:
     return error.response["ResponseMetadata"]["HTTPStatusCode"] == 429 or error_code(error) in THROTTLED
 
 
+def is_denial(error: aws.ClientError) -> bool:
+    """Tell whether the caller may not make the call."""
+    return error_code(error) in _DENIED
+
+
 def passing(error: Exception) -> SubmitterError | None:
     """Return what to tell about an error that may pass while one waits, or None for one that will not.
 

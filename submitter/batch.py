@@ -13,7 +13,7 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from submitter.aws_errors import error_code, explain
+from submitter.aws_errors import THROTTLED, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
 from submitter.plan import DEFINITION_PREFIX
 from submitter.secrets import labels_of
@@ -22,7 +22,12 @@ from submitter.session import Clock, aws_time, client_config
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_batch.literals import JobStatusType
-    from mypy_boto3_batch.type_defs import JobDetailTypeDef, JobQueueDetailTypeDef, JobSummaryTypeDef
+    from mypy_boto3_batch.type_defs import (
+        ComputeEnvironmentDetailTypeDef,
+        JobDetailTypeDef,
+        JobQueueDetailTypeDef,
+        JobSummaryTypeDef,
+    )
 
 _IDS_PER_DESCRIBE: Final = 100
 """DescribeJobs and DescribeJobQueues take at most 100 names."""
@@ -41,10 +46,6 @@ _WAITING: Final[tuple["JobStatusType", ...]] = ("SUBMITTED", "PENDING", "RUNNABL
 
 _SECONDS_PER_SUBMIT: Final = 1 / 50
 """SubmitJob may be called 50 times a second, "AWS Batch service quotas" in the user guide."""
-
-_THROTTLED: Final = frozenset(
-    {"TooManyRequestsException", "ThrottlingException", "Throttling", "RequestLimitExceeded", "RequestThrottled"}
-)
 
 _NEVER_CONNECTED: Final = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 
@@ -248,6 +249,18 @@ class Batch:
             waiting += properties["size"] - begun
         return waiting
 
+    def environments(self, arns: Sequence[str]) -> "list[ComputeEnvironmentDetailTypeDef]":
+        """Return what AWS knows of these compute environments, in their order."""
+        if not arns:
+            return []
+        found = self._client.describe_compute_environments(computeEnvironments=arns)["computeEnvironments"]
+        return sorted(found, key=lambda environment: arns.index(environment["computeEnvironmentArn"]))
+
+    def head(self, queue: str) -> str | None:
+        """Return the id of the first RUNNABLE job of a queue, or None when it has none."""
+        front = self._client.get_job_queue_snapshot(jobQueue=queue).get("frontOfQueue", {}).get("jobs", ())
+        return front[0]["jobArn"].rpartition("/")[2] if front else None
+
     def terminate(self, job: str, reason: str) -> None:
         """End a job, or the whole array; one that has ended already stays as it is."""
         self._client.terminate_job(jobId=job, reason=reason)
@@ -268,7 +281,7 @@ class Batch:
             left = [error["job"] for error in errors]
             if not left:
                 return
-            refused = [error for error in errors if error["code"] not in {*_THROTTLED, "ServerException"}]
+            refused = [error for error in errors if error["code"] not in {*THROTTLED, "ServerException"}]
             if refused:
                 break
             self._clock.sleep(wait)
@@ -286,7 +299,7 @@ def _classified(error: ClientError) -> Answer:
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
     if status >= 500:
         return Unknown(aws_time(error.response))
-    if status == 429 or error_code(error) in _THROTTLED:
+    if is_throttling(error):
         return Throttled()
     if status >= 400:
         return Refused(explain(error) or AwsError(str(error)))

@@ -15,6 +15,9 @@ MAX_NAME: Final = 128
 Source: AWS Batch API reference, SubmitJob and RegisterJobDefinition.
 """
 
+SWEEP_TAG: Final = "rl-batch:sweep"
+"""The tag of a job that says owner/name of the sweep that it belongs to."""
+
 _NONCE_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _SWEEP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _NOT_SAFE: Final = re.compile(r"[^A-Za-z0-9_-]+|^[_-]+", re.ASCII)

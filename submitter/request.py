@@ -9,7 +9,7 @@ from submitter import capacity, plan
 from submitter.asked import Asked, WhatOptions, asked
 from submitter.errors import ConfigurationError, UsageError
 from submitter.history import Record
-from submitter.names import check_sweep_name, owner_name, sweep_name
+from submitter.names import SWEEP_TAG, check_sweep_name, owner_name, sweep_name
 from submitter.provenance import Commit
 from submitter.submission import Order
 from submitter.variables import parse_tags, parse_variables
@@ -17,8 +17,6 @@ from submitter.wrapper import WANDB_RETRY, WANDB_RETRY_NEW
 
 DEFAULT_IMAGE: Final = "vwxyzjn/cleanrl:latest"
 """CleanRL's own image, where the stack has no repository."""
-
-_SWEEP_TAG: Final = "rl-batch:sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +92,7 @@ class Prepared:
         owner = self.options.owner or caller
         sweep = f"{owner}/{self.name}"
         share = share_identifier(owner, self.queue)
-        spec = replace(self.spec, tags={**self.spec.tags, _SWEEP_TAG: sweep}, share=share)
+        spec = replace(self.spec, tags={**self.spec.tags, SWEEP_TAG: sweep}, share=share)
         return Order(
             sweep=sweep,
             wanted=self.asked.runs,

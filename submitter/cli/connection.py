@@ -2,20 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError
 
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
+from submitter.diagnosis import Finding, cancelled_for_waiting, diagnose
 from submitter.dryrun import dry_run
 from submitter.errors import SubmitterError, UsageError
+from submitter.evidence import Evidence, reasons_of_ended
 from submitter.history import Generation
 from submitter.ledger import Ledger
 from submitter.links import Links
 from submitter.logs import Job, Line, LogReader, Part
 from submitter.names import owner_name
+from submitter.prices import read_price
 from submitter.provenance import current_commit
 from submitter.prune import Pruning
 from submitter.request import Prepared, RunOptions, prepare
@@ -136,6 +139,17 @@ class Connection:
         """Open everything anew when it is next used: a session never reads credentials twice."""
         for name in ("_session", "ledger", "batch", "status", "logs", "links"):
             self.__dict__.pop(name, None)
+
+    def why(self, sweep: str) -> tuple[SweepStatus, dict[str, list[Finding]]]:
+        """Return how a sweep stands, and for each queue with runs that wait, or that it has cancelled, the reasons."""
+        status = self.status.read(sweep)
+        found: dict[str, list[Finding]] = {}
+        evidence = Evidence(self.contract, self.batch, partial(read_price, self._session), self.clock)
+        for waiting in evidence.waiting(status.generation):
+            found[waiting.queue] = diagnose(waiting)
+        for queue, reasons in reasons_of_ended(status.generation).items():
+            found.setdefault(queue, []).extend(cancelled_for_waiting(reasons))
+        return status, {queue: findings for queue, findings in found.items() if findings}
 
     def chosen_runs(self, sweep: str, selection: Selection) -> SweepStatus:
         """Return how a sweep stands with the story of each chosen run.

@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "show": ("submitter.cli.sweeps", "Show what a sweep is made of."),
     "status": ("submitter.cli.status", "Show how a sweep's runs stand."),
     "logs": ("submitter.cli.logs", "Print what runs have logged."),
+    "why": ("submitter.cli.why", "Explain what a sweep's runs wait for."),
     "wait": ("submitter.cli.watching", "Wait until a sweep's runs have ended."),
     "build": ("submitter.cli.build", "Build the image that runs execute in, and push it."),
     "prune": ("submitter.cli.prune", "Take away what no unfinished run needs, and old sweeps."),

@@ -1,0 +1,335 @@
+"""Why runs wait, in words: facts about the account in, findings out. Pure.
+
+AWS's own reasons come first, then what the queue, its environments and its head show; only then what is likely.
+Sources: "Jobs stuck in a RUNNABLE status", "INVALID compute environment" and "Job queue parameters" in the AWS Batch
+user guide.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from submitter.capacity import usable_memory_mib
+from submitter.render import count, duration
+
+if TYPE_CHECKING:
+    from infra.outputs import Queue
+
+TIME_LIMIT: Final = "Canceled by JobStateTimeLimit action due to reason: "
+"""What the status reason of a job begins with that a queue has cancelled because it waited too long."""
+
+CAPACITY: Final = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
+MAX_RESOURCE: Final = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
+REQUIREMENT: Final = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
+
+_BOOT_SECONDS: Final = 600
+"""An instance usually takes minutes to start and to join its cluster; longer than this is no longer usual."""
+
+_QUOTAS: Final = (
+    "Look at the account's EC2 quotas (a new account may have 5 On-Demand vCPUs, and none for GPU Spot instances) and "
+    "at the Auto Scaling group's activity in the EC2 console."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One reason, as a sentence, and what to do about it."""
+
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """A compute environment of a queue, as AWS describes it.
+
+    Attributes:
+        name: Its name.
+        state: `ENABLED` or `DISABLED`.
+        status: `VALID`, `INVALID`, `UPDATING`, ...
+        status_reason: AWS's words about the status.
+        spot: Whether it runs Spot instances.
+        bid_percentage: The most that it pays for a Spot instance, in percent of the On-Demand price.
+        max_vcpus: vCPUs that it may have at once.
+        desired_vcpus: vCPUs that it has or has asked for.
+    """
+
+    name: str
+    state: str
+    status: str
+    status_reason: str
+    spot: bool
+    bid_percentage: int
+    max_vcpus: int
+    desired_vcpus: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The first job of a queue, which alone AWS places and gives a reason for.
+
+    Attributes:
+        job: Its id.
+        sweep: The sweep that it belongs to; None for a job that was not submitted by this program.
+        own: Whether it is one of the sweep that is asked about.
+        status_reason: AWS's words on why it waits; empty without.
+    """
+
+    job: str
+    sweep: str | None
+    own: bool
+    status_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What an instance costs, in US dollars an hour.
+
+    Attributes:
+        spot: The lowest Spot price of the zones at present; None when it is not known.
+        on_demand: The On-Demand price; None when it is not known.
+    """
+
+    spot: float | None
+    on_demand: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What one run reserves: vCPUs, memory in MiB, GPUs."""
+
+    vcpus: int
+    memory_mib: int
+    gpus: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """What is known about runs of one sweep that wait on one queue.
+
+    Attributes:
+        queue: The queue's name.
+        hardware: The queue in the stack's outputs; None when the stack no longer has it.
+        exists: Whether AWS has the queue.
+        state: `ENABLED` or `DISABLED`.
+        status: The queue's status.
+        status_reason: AWS's words about it.
+        limits: Seconds after which the queue cancels its head, by the reason that AWS gives for its waiting.
+        environments: In the order in which the queue tries them.
+        runs: How many runs wait, by status.
+        waited_seconds: Since the oldest of them was submitted.
+        need: What one of them reserves.
+        head: None when the queue's front is empty, or when it is not known.
+        front_known: Whether the queue's front could be read.
+        price: None when it was not looked up.
+    """
+
+    queue: str
+    hardware: "Queue | None"
+    exists: bool
+    state: str
+    status: str
+    status_reason: str
+    limits: Mapping[str, int]
+    environments: tuple[Environment, ...]
+    runs: Mapping[str, int]
+    waited_seconds: float
+    need: Need
+    head: Head | None
+    front_known: bool
+    price: Price | None
+
+
+def diagnose(waiting: Waiting) -> list[Finding]:
+    """Return why the runs wait, the surest reason first; never nothing."""
+    if not waiting.exists:
+        sentence = f"The queue {waiting.queue} does not exist any more."
+        return [
+            Finding(sentence=sentence, remedy="Deploy it again (`pulumi up`), or `submitter run` on another queue.")
+        ]
+    found = [*_starting(waiting), *_closed(waiting)]
+    if set(waiting.runs) <= {"starting"} or any(_unusable(each) for each in waiting.environments):
+        return found or [_unknown(waiting)]
+    return [*found, *(_behind(waiting) or _first(waiting))]
+
+
+def cancelled_for_waiting(reasons: Mapping[str, int]) -> list[Finding]:
+    """Return what is to be said of runs that the queue has cancelled because they had waited too long at its head.
+
+    Args:
+        reasons: How many runs have failed for which reason.
+    """
+    return [
+        Finding(
+            sentence=f"The queue has cancelled {count(number, 'run')} after a time limit for waiting for this reason: "
+            f"{reason.removeprefix(TIME_LIMIT)}",
+            remedy="`submitter retry` submits them again, --queue on another queue; the stack's setting "
+            "jobStateTimeLimitActions says how long runs may wait for which reason.",
+        )
+        for reason, number in reasons.items()
+        if reason.startswith(TIME_LIMIT)
+    ]
+
+
+def _starting(waiting: Waiting) -> Iterator[Finding]:
+    if starting := waiting.runs.get("starting"):
+        yield Finding(
+            sentence=f"An instance has been found for {count(starting, 'run')}: the image is pulled, the run starts.",
+            remedy="Wait; a large image takes minutes on each new instance.",
+        )
+
+
+def _closed(waiting: Waiting) -> Iterator[Finding]:
+    """Say what keeps the whole queue from starting runs."""
+    if waiting.status == "INVALID":
+        yield Finding(
+            sentence=f"The queue {waiting.queue} is INVALID: {waiting.status_reason}",
+            remedy="Mend what AWS names, then `pulumi up`.",
+        )
+    if waiting.state == "DISABLED":
+        yield Finding(
+            sentence=f"The queue {waiting.queue} is disabled: it takes no new runs, and starts those that it has.",
+            remedy=f"`aws batch update-job-queue --state ENABLED --job-queue {waiting.queue}`, or "
+            "`pulumi up --refresh`.",
+        )
+    for environment in waiting.environments:
+        if environment.status == "INVALID":
+            yield Finding(
+                sentence=f"The environment {environment.name} is INVALID: {environment.status_reason}",
+                remedy="Mend what AWS names and run `pulumi up`; the runs then start by themselves.",
+            )
+        elif environment.state == "DISABLED":
+            yield Finding(
+                sentence=f"The environment {environment.name} is disabled and starts no run.",
+                remedy="`aws batch update-compute-environment --state ENABLED --compute-environment "
+                f"{environment.name}`, or `pulumi up --refresh`.",
+            )
+
+
+def _unusable(environment: Environment) -> bool:
+    return environment.status == "INVALID" or environment.state == "DISABLED"
+
+
+def _behind(waiting: Waiting) -> list[Finding]:
+    """Say that others are before these runs, and why those wait; nothing when the head is one of these."""
+    head = waiting.head
+    if head is None or head.own:
+        return []
+    if head.sweep is None:
+        sentence, look = f"The job {head.job}, which is of no sweep, is at the head of {waiting.queue}", ""
+    else:
+        sentence, look = (
+            f"The sweep {head.sweep} is at the head of {waiting.queue}",
+            f", see `submitter why {head.sweep}`",
+        )
+    why = f" and waits itself: {head.status_reason}" if head.status_reason else ""
+    first = Finding(
+        sentence=f"{sentence}{why}.",
+        remedy=f"AWS places one job after the other: wait{look}, or submit to another queue.",
+    )
+    return [first, *_full(waiting)]
+
+
+def _first(waiting: Waiting) -> list[Finding]:
+    """Say why the first of these runs waits: AWS's own reason, else what is seen, else what is likely."""
+    words = waiting.head.status_reason if waiting.head else ""
+    reason = words.partition(" - ")[0].strip()
+    found = [*_bid(waiting), *_aws_says(waiting, reason, words)] if words else [*_bid(waiting), *_full(waiting)]
+    if found and reason in waiting.limits:
+        found.append(
+            Finding(
+                sentence=f"The queue cancels a run that has been its head for {duration(waiting.limits[reason])} for "
+                "this reason.",
+                remedy="`submitter retry` submits what was cancelled; the stack's setting jobStateTimeLimitActions "
+                "says how long runs may wait.",
+            )
+        )
+    return found or [_unknown(waiting)]
+
+
+def _aws_says(waiting: Waiting, reason: str, words: str) -> Iterator[Finding]:
+    need, kind = waiting.need, waiting.hardware.instance_type if waiting.hardware else "its instance type"
+    if reason == CAPACITY:
+        yield Finding(
+            sentence=f"EC2 has no {kind} to give at present ({words}).",
+            remedy=f"AWS keeps trying. To go on elsewhere: `submitter cancel`, then `submitter retry --queue` with "
+            f"{_other(waiting)}.",
+        )
+    elif reason == MAX_RESOURCE:
+        most = max((each.max_vcpus for each in waiting.environments), default=0)
+        yield Finding(
+            sentence=f"The environment may have {most} vCPUs at once, fewer than one instance has ({words}).",
+            remedy="Raise the stack's setting maxVcpus and `pulumi up`; the runs then start by themselves.",
+        )
+    elif reason == REQUIREMENT:
+        has = ""
+        if hardware := waiting.hardware:
+            memory = usable_memory_mib(hardware.memory_mib)
+            has = f", and a {kind} has {hardware.vcpus} vCPU, about {memory} MiB and {hardware.gpus} GPU to give"
+        yield Finding(
+            sentence=f"A run needs {need.vcpus} vCPU, {need.memory_mib} MiB and {need.gpus} GPU{has} ({words}).",
+            remedy="`submitter cancel`, then `submitter retry` with less (--num-memory) or with a --queue of larger "
+            "instances.",
+        )
+    else:
+        yield Finding(
+            sentence=f"AWS says: {words}",
+            remedy='See "Jobs stuck in a RUNNABLE status" in the AWS Batch user guide.',
+        )
+
+
+def _bid(waiting: Waiting) -> Iterator[Finding]:
+    """Say that Spot instances cost more than the environment pays, or that this cannot be told."""
+    price = waiting.price
+    for environment in waiting.environments:
+        if not environment.spot or environment.bid_percentage >= 100 or price is None:
+            continue
+        share = f"{environment.bid_percentage} % of the On-Demand price"
+        remedy = (
+            "Raise the stack's setting spotBidPercentage (100 costs no more than the Spot price of the moment), or use "
+            "the On-Demand queue."
+        )
+        if price.spot is None or price.on_demand is None:
+            yield Finding(
+                sentence=f"{environment.name} pays {share} at most; whether Spot costs more at present is not known.",
+                remedy=remedy,
+            )
+        elif price.spot > (bid := price.on_demand * environment.bid_percentage / 100):
+            yield Finding(
+                sentence=f"Spot costs ${price.spot:.4f} an hour at least, and {environment.name} pays ${bid:.4f} at "
+                f"most: {share}, ${price.on_demand:.4f}.",
+                remedy=remedy,
+            )
+
+
+def _full(waiting: Waiting) -> Iterator[Finding]:
+    size = waiting.hardware.vcpus if waiting.hardware else waiting.need.vcpus
+    for environment in waiting.environments:
+        if environment.desired_vcpus + size > environment.max_vcpus:
+            yield Finding(
+                sentence=f"{environment.name} is at its limit: {environment.desired_vcpus} of {environment.max_vcpus} "
+                "vCPUs are in use.",
+                remedy="Wait for runs to end, or raise the stack's setting maxVcpus and `pulumi up`.",
+            )
+
+
+def _unknown(waiting: Waiting) -> Finding:
+    """Say that no reason is known, and what is likely."""
+    asked = "" if waiting.front_known else ", and the queue's front could not be read"
+    if waiting.waited_seconds < _BOOT_SECONDS:
+        return Finding(
+            sentence=f"AWS gives no reason{asked}. The runs have waited for {duration(waiting.waited_seconds)}, and "
+            "starting an instance takes some minutes: probably nothing is wrong.",
+            remedy="Wait, then ask again.",
+        )
+    return Finding(
+        sentence=f"AWS gives no reason{asked}, and none is seen in the queue and its environments: why the runs have "
+        f"waited for {duration(waiting.waited_seconds)} is not known.",
+        remedy=_QUOTAS,
+    )
+
+
+def _other(waiting: Waiting) -> str:
+    if waiting.hardware and waiting.hardware.purchase == "spot":
+        return f"the On-Demand queue, {waiting.queue.removesuffix('-spot')}"
+    return "a queue of another instance type; `submitter queues` lists them"
