@@ -26,6 +26,7 @@ WORKDIR /app
 
 # `uv run` takes the environment as it is here: 200 containers must not each download it.
 ENV UV_PROJECT_ENVIRONMENT=/opt/venv \
+    VIRTUAL_ENV=/opt/venv \
     UV_NO_SYNC=1 \
     UV_PYTHON_DOWNLOADS=never \
     PATH=/opt/venv/bin:$PATH \

@@ -1,0 +1,77 @@
+"""Names of images, the command of a build, and builds that cannot work."""
+
+from pathlib import Path
+
+import pytest
+
+from submitter.errors import UsageError
+from submitter.images import BuildOptions, Published, Reference, check_architecture, check_build, is_ecr, pinned
+
+DIGEST = f"sha256:{'0' * 64}"
+ECR = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("image", "repository", "tag", "digest", "registry"),
+    [
+        ("vwxyzjn/cleanrl:latest", "vwxyzjn/cleanrl", "latest", None, None),
+        ("ubuntu", "ubuntu", None, None, None),
+        ("127.0.0.1:5000/trainer", "127.0.0.1:5000/trainer", None, None, "127.0.0.1:5000"),
+        ("localhost/trainer:v1.2", "localhost/trainer", "v1.2", None, "localhost"),
+        (f"{ECR}/rl:v1@{DIGEST}", f"{ECR}/rl", "v1", DIGEST, ECR),
+        (f"trainer@{DIGEST}", "trainer", None, DIGEST, None),
+    ],
+)
+def test_a_name_is_taken_apart(
+    image: str, repository: str, tag: str | None, digest: str | None, registry: str | None
+) -> None:
+    reference = Reference.parse(image)
+    assert (reference.repository, reference.tag, reference.digest) == (repository, tag, digest)
+    assert reference.registry == registry
+
+
+def test_a_pinned_name_means_one_image_for_good() -> None:
+    assert pinned("localhost:5000/trainer:v1", DIGEST) == f"localhost:5000/trainer@{DIGEST}"
+    assert pinned("trainer:v1", None) == "trainer:v1"
+
+
+def test_ecr_is_known_by_its_host() -> None:
+    assert is_ecr(f"{ECR}/rl:v1")
+    assert not is_ecr("vwxyzjn/dkr.ecr.amazonaws.com")
+
+
+@pytest.mark.parametrize(
+    ("push", "archs", "expected"),
+    [
+        (False, "linux/amd64", ["--output=type=docker", "--platform", "linux/amd64"]),
+        (True, "linux/arm64, linux/amd64", ["--output=type=registry", "--platform", "linux/arm64,linux/amd64"]),
+    ],
+)
+def test_a_build_is_asked_for_as_cleanrl_does(push: bool, archs: str, expected: list[str]) -> None:
+    argv = BuildOptions(image="trainer:1", push=push, archs=archs).argv()
+    assert argv == ["docker", "buildx", "build", *expected, "-t", "trainer:1", "."]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"archs": "linux/arm64,linux/amd64"}, "does not go into Docker's own store"),
+        ({"archs": ", "}, "names no platform"),
+        ({"image": f"trainer@{DIGEST}"}, "is there already"),
+        ({"folder": Path("/nowhere")}, "There is no Dockerfile in /nowhere"),
+    ],
+)
+def test_a_build_that_cannot_work_is_refused_before_docker_is_asked(options: dict[str, object], sentence: str) -> None:
+    folder = Path(__file__).parents[2]
+    with pytest.raises(UsageError, match=sentence) as refused:
+        check_build(BuildOptions(**{"image": "trainer:1", "folder": folder, **options}))  # type: ignore[arg-type] # each is of its kind
+    assert refused.value.remedy
+
+
+def test_an_image_for_other_instances_than_the_queues_is_refused() -> None:
+    """Each of its jobs would fail with `exec format error` once an instance was started for it."""
+    amd64 = Published(DIGEST, frozenset({"x86_64"}))
+    check_architecture("trainer:1", amd64, "x86_64", "c5a-large")
+    check_architecture("trainer:1", Published(DIGEST, frozenset()), "arm64", "c6g-medium")
+    with pytest.raises(UsageError, match="trainer:1 is for x86_64, and the instances of c6g-medium are arm64"):
+        check_architecture("trainer:1", amd64, "arm64", "c6g-medium")

@@ -1,0 +1,38 @@
+"""Values that only jobs may see: where they come from, how they are referred to, and that they do not show."""
+
+import pytest
+
+from submitter.errors import UsageError
+from submitter.secrets import Secrets, collect, labels_of
+
+ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf"
+
+
+def test_values_come_from_the_variables_of_their_names() -> None:
+    secrets = collect(["HF_TOKEN"], {"HF_TOKEN": "token", "OTHER": "x"}, wandb_key="key")
+    assert secrets.reveal() == {"HF_TOKEN": "token", "WANDB_API_KEY": "key"}
+    assert not collect([], {}, wandb_key=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("HF_TOKEN", "is not set"), ("HF_TOKEN=token", "'HF_TOKEN' is not a variable's name")]
+)
+def test_a_name_without_a_value_is_refused_and_a_value_typed_by_mistake_is_not_shown(name: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as refused:
+        collect([name], {}, wandb_key=None)
+    assert "token" not in str(refused.value)
+
+
+def test_values_do_not_show() -> None:
+    secrets = Secrets({"HF_TOKEN": "sentinel"})
+    assert "sentinel" not in f"{secrets!r} {secrets} {secrets.references(ARN)}"
+
+
+def test_a_definition_refers_to_a_label_that_is_made_of_the_values() -> None:
+    secrets = Secrets({"B": "2", "A": "1"})
+    same, other = Secrets({"A": "1", "B": "2"}), Secrets({"A": "1", "B": "3"})
+    assert secrets.references(ARN) == {name: f"{ARN}:{name}:{secrets.label}:" for name in ("A", "B")}
+    assert secrets.label == same.label != other.label
+    assert 32 <= len(secrets.version_id) <= 64, "what Secrets Manager takes for a ClientRequestToken"
+    assert labels_of(secrets.references(ARN)) == {secrets.label}
+    assert labels_of({"WHOLE": ARN}) == set()
