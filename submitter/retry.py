@@ -39,6 +39,7 @@ class Changes:
         timeout_seconds: Time limit of an attempt.
         queue: Name of the job queue.
         environment: Variables on top of those that there were.
+        secrets: Where the values of secrets are that are kept no more where they were.
     """
 
     image: str | None = None
@@ -46,6 +47,7 @@ class Changes:
     timeout_seconds: int | None = None
     queue: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, spec: JobSpec, queue: "Queue", owner: str) -> JobSpec:
         """Return what each job gets on this queue.
@@ -59,6 +61,7 @@ class Changes:
             memory_mib=spec.memory_mib if self.memory_mib is None else self.memory_mib,
             timeout_seconds=self.timeout_seconds or spec.timeout_seconds,
             environment={**spec.environment, **self.environment},
+            secrets={name: self.secrets.get(name, value) for name, value in spec.secrets.items()},
             share=share_identifier(owner, queue),
         )
         capacity.check_fits(queue, vcpus=changed.vcpus, memory_mib=changed.memory_mib, gpus=changed.gpus)

@@ -9,6 +9,7 @@ from botocore.exceptions import BotoCoreError
 
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
+from submitter.cancel import cancel
 from submitter.diagnosis import Finding, cancelled_for_waiting, diagnose
 from submitter.dryrun import dry_run
 from submitter.errors import SubmitterError, UsageError
@@ -18,11 +19,14 @@ from submitter.ledger import Ledger
 from submitter.links import Links
 from submitter.logs import Job, Line, LogReader, Part
 from submitter.names import owner_name
+from submitter.numbers import NumberSet
 from submitter.prices import read_price
 from submitter.provenance import current_commit
 from submitter.prune import Pruning
+from submitter.repro import Repro, repro
 from submitter.request import Prepared, RunOptions, prepare
-from submitter.secrets import Secrets, SecretStore
+from submitter.retry import Changes, Retried, Retry
+from submitter.secrets import Secrets, SecretStore, labels_of
 from submitter.selection import Selection
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
@@ -104,6 +108,68 @@ class Connection:
         if not (entries := self.ledger.entries(sweep)):
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         return sweep, Generation(entries)
+
+    def cancel(self, status: SweepStatus, selection: Selection, *, say: Callable[[str], None]) -> NumberSet:
+        """Cancel the runs of a status, all of the sweep's where nothing was chosen.
+
+        Returns:
+            The numbers of the cancelled runs.
+        """
+        chosen = NumberSet(run.number for run in status.runs)
+
+        def choose(generation: Generation) -> NumberSet:
+            if not selection:
+                return generation.table.runs().numbers
+            return chosen if generation.nonce == status.generation.nonce else NumberSet()
+
+        return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
+
+    def retry(self, sweep: str, selection: Selection, changes: Changes, *, say: Callable[[str], None]) -> Retried:
+        """Send again what failed or was cancelled of the chosen runs; see :class:`submitter.retry.Retry`."""
+        known = replace(selection, failed=False)
+
+        def choose(generation: Generation) -> NumberSet:
+            return NumberSet(run.number for run in known.choose(generation.table.runs(), generation.axes))
+
+        return Retry(
+            sweep,
+            choose,
+            changes,
+            contract=self.contract,
+            ledger=self.ledger,
+            batch=self.batch,
+            reader=self.status,
+            clock=self.clock,
+            say=say,
+        ).work()
+
+    def missing_keys(self, generation: Generation) -> set[str]:
+        """Return the names of secrets that runs were given, and that are kept no more."""
+        specs = [request.spec for request in generation.newest_request().values() if request.spec]
+        wanted = {
+            (name, label)
+            for spec in specs
+            for name, value in spec.secrets.items()
+            for label in labels_of({name: value})
+        }
+        if not wanted:
+            return set()
+        there = SecretStore(self._session, self.contract.secret_arn).labels()
+        return {name for name, label in wanted if label not in there}
+
+    def repro(self, name: str, owner: str | None, selection: Selection) -> Repro:
+        """Return how to repeat one run.
+
+        Raises:
+            UsageError: There is no such sweep, no such run, or several are like that.
+        """
+        sweep, generation = self.generation(name, owner)
+        runs = generation.table.runs()
+        if selection.failed:
+            numbers = NumberSet(run.number for run in self.chosen_runs(sweep, selection).runs)
+            runs = generation.table.runs(numbers)
+        run = replace(selection, failed=False).choose_one(runs, generation.axes)
+        return repro(sweep, generation, run, bucket=self.contract.artifacts_bucket)
 
     def wait(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from submitter.errors import UsageError
 from submitter.selection import Selection
 from submitter.stack import StackSource
 
@@ -51,6 +52,8 @@ def selector(function: Callable[..., Any]) -> Callable[..., Any]:
 
 yes = click.option("--yes", is_flag=True, allow_from_autoenv=False, help="Do not ask.")
 
+force = click.option("--force", is_flag=True, allow_from_autoenv=False, help="Also if the sweep is somebody else's.")
+
 poll = click.option(
     "--poll",
     type=click.FloatRange(min=0.1),
@@ -66,3 +69,14 @@ def connect(source: StackSource) -> "Connection":
     from submitter.cli.connection import Connection  # noqa: PLC0415 - so that --help does not pay for boto3
 
     return Connection(source)
+
+
+def check_owner(connection: "Connection", sweep: str, *, force: bool) -> None:
+    """Refuse to change somebody else's sweep, unless that is meant.
+
+    Raises:
+        UsageError: The sweep, owner/name, is not the caller's.
+    """
+    owner = sweep.partition("/")[0]
+    if owner != connection.caller and not force:
+        raise UsageError(f"The sweep {sweep} is {owner}'s, and you are {connection.caller}.", "Add --force to go on.")

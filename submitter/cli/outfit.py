@@ -14,6 +14,7 @@ from submitter.secrets import Secrets, collect
 from submitter.tracking import API_KEY, api_key, tracks, variables
 
 if TYPE_CHECKING:
+    from infra.outputs import Queue
     from submitter.cli.connection import Connection
     from submitter.request import Prepared
 
@@ -105,7 +106,7 @@ def outfit(
     if extras.keep_image:
         digest = _begun_with(connection, prepared) or digest
     elif extras.pin and digest is None:
-        digest = _digest_now(image, prepared)
+        digest = digest_now(image, prepared.queue)
     return replace(
         prepared,
         record=replace(record, digest=digest),
@@ -118,11 +119,11 @@ def outfit(
     )
 
 
-def _digest_now(image: str, prepared: "Prepared") -> str | None:
+def digest_now(image: str, queue: "Queue") -> str | None:
     """Return what the image's name means now; None where that cannot be told: without Docker, or without a log-in."""
     if digest := images.Reference.parse(image).digest:
         return digest
-    published = check_image(image, prepared.queue, say=note)
+    published = check_image(image, queue, say=note)
     return published.digest if published else None
 
 

@@ -13,6 +13,7 @@ from submitter.cli import options
 from submitter.cli.output import Teller, counts_text, note, status_values, trouble_text
 from submitter.cli.watching import runs_go_on
 from submitter.errors import SubmitterError
+from submitter.images import pinned
 from submitter.live import Live
 from submitter.selection import Selection
 from submitter.stack import StackSource
@@ -133,7 +134,7 @@ def _headline(status: "SweepStatus") -> str:
 def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
     """Return a table of runs; a column that would be empty in all of them is left out, but for the usual ones."""
     record = status.generation.record
-    image = None if record is None else record.image
+    image = None if record is None else pinned(record.image, record.digest)
     columns: dict[str, list[object]] = {"run": [run.number for run in runs]}
     for position, axis in enumerate(status.axes):
         columns[axis] = [run.row[position] for run in runs]
