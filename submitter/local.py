@@ -54,6 +54,8 @@ def connect(environment: dict[str, str]) -> Engine:
     try:
         if host is None:
             host = ContextAPI.get_current_context().Host
+        if host and host.startswith("unix://") and not Path(host.removeprefix("unix://")).exists():
+            raise FileNotFoundError(host)  # before docker's client does, which then leaves its socket open
         # A connection for each container whose log is followed, and no warning when there are many.
         client = (
             docker.from_env(environment=environment, max_pool_size=512)

@@ -44,7 +44,7 @@ def dry_run(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
     except OSError as error:
         raise UsageError(f"Cannot write {script}: {error.strerror}.", "Give another --exp-script.") from error
     if as_json:
-        click.echo(render.document("dry-run", {"script": str(script), "commands": lines}))
+        click.echo(render.document("docker-lines", {"script": str(script), "commands": lines}))
     else:
         click.echo("\n".join(lines))
     note(f"Nothing was run. The lines are in {script}; --queue NAME submits the runs, --provider local runs them here.")

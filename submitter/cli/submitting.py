@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from submitter import render
-from submitter.cli.output import counts_text, note, status_values
+from submitter.cli.output import counts_text, note
 
 if TYPE_CHECKING:
     from submitter.history import Record
@@ -52,8 +52,8 @@ def report(order: "Order", outcome: "Outcome", status: "SweepStatus | None", *, 
     if outcome.unknown:
         note(f"Runs {outcome.unknown} were perhaps sent a week ago and are left alone; --new begins all afresh.")
     if as_json:
-        values = _values(order, outcome)
-        click.echo(render.document("run", values | (status_values(status, each_run=False) if status else {})))
+        counts = dict(status.counts) if status else None
+        click.echo(render.document("run", {**_values(order, outcome), "counts": counts}))
     else:
         click.echo(f"{order.sweep}: {render.count(submitted, 'run')} submitted to {order.queue}.")
         if status:
@@ -95,6 +95,7 @@ def _values(order: "Order", outcome: "Outcome") -> dict[str, Any]:
         "queue": order.queue,
         "submitted": len(outcome.submitted),
         "already": len(outcome.present) + len(outcome.settled),
+        "cancelled": len(outcome.cancelled),
         "unknown": len(outcome.unknown),
         "jobs": {slot.name: slot.sent for entry in outcome.generation.entries for slot in entry.slots if slot.sent},
     }
