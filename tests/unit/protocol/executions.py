@@ -1,25 +1,19 @@
-"""Executions: clients whose commands are taken step by step, and what may never happen, looked at as it happens.
-
-An action is what happens next: a client's call is carried out, well or badly; what was under way arrives; a job ends; a
-process is killed or held up; time passes.
-"""
+"""Executions: clients whose commands are taken step by step, and what may never happen, looked at as it happens."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.unit.protocol import commands
+from tests.unit.protocol.actions import Action, Delay, Deliver, End, Hold, Kill, Pass, Reply, Step
 from tests.unit.protocol.commands import Ask, Context, Steps, standing
 from tests.unit.protocol.world import (
     LISTING_LAG,
+    VOID,
     Call,
-    Describe,
     Entry,
     Fault,
-    Find,
-    Pause,
     Put,
-    Query,
     Rule,
     Sleep,
     Submit,
@@ -35,6 +29,7 @@ class ViolationError(Exception):
 
 
 TWICE: Final = "a second job of a run that has one"
+UNDECIDED: Final = "run returns, and whether a run was sent is not known"
 LOST: Final = "a wanted run without a job"
 NOT_IN_LEDGER: Final = "a job that the ledger does not know"
 ON_AFTER_CANCEL: Final = "a job of a cancelled run goes on"
@@ -44,61 +39,6 @@ TWO_GENERATIONS: Final = "two --new at once begin two generations"
 ENDLESS: Final = "no end"
 
 
-@dataclass(frozen=True)
-class Step:
-    client: int
-    fault: Fault = Fault.NONE
-    lag: float = LISTING_LAG
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A call other than SubmitJob is carried out and its reply is lost, so that the client sends it again."""
-
-    client: int
-
-
-@dataclass(frozen=True)
-class Delay:
-    """Such a call is held up, and the client sends it again meanwhile."""
-
-    client: int
-
-
-@dataclass(frozen=True)
-class Deliver:
-    """What was under way arrives, or never does."""
-
-    index: int
-    arrives: bool
-    lag: float = LISTING_LAG
-
-
-@dataclass(frozen=True)
-class End:
-    job: str
-    state: str
-
-
-@dataclass(frozen=True)
-class Kill:
-    client: int
-
-
-@dataclass(frozen=True)
-class Hold:
-    client: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Pass:
-    """Time passes; without a number, until the first client wakes up."""
-
-    seconds: float | None = None
-
-
-Action = Step | Reply | Delay | Deliver | End | Kill | Hold | Pass
 Make = Callable[[Ask, Context], Steps[None]]
 
 
@@ -343,10 +283,26 @@ class Execution:
             self._wrong(TWO_GENERATIONS)
 
     def _returned(self, client: Client) -> None:
-        """When cancel returns, what was in the ledger before it has ended, and nobody under way sends it again."""
         ask, me = _there(client.ask), _there(client.context)
-        if ask.kind != "cancel" or me.first is None:
-            return
+        if ask.kind == "run" and not me.failed:
+            self._run_returned(ask, me)
+        elif ask.kind == "cancel" and me.first is not None:
+            self._cancel_returned(ask, me)
+
+    def _run_returned(self, ask: Ask, me: Context) -> None:
+        """When run returns, every wanted run of a generation has a job, was cancelled, or is said to be unknown."""
+        known: dict[str, set[int]] = {}
+        for entry in self.world.log:
+            runs = known.setdefault(entry.nonce, set())
+            runs.update(entry.runs if entry.kind == "cancel" else ())
+            for slot in entry.slots:
+                if slot.name in me.unknown or slot.job not in (None, VOID):
+                    runs |= slot.runs
+        if not any(ask.want <= runs for runs in known.values()):
+            self._wrong(UNDECIDED)
+
+    def _cancel_returned(self, ask: Ask, me: Context) -> None:
+        """When cancel returns, what was in the ledger before it has ended, and nobody under way sends it again."""
         before = self.world.log[: me.first]
         self._gone += [(s.name, ask.want) for entry in before for s in entry.slots if s.name not in me.unknown]
         live = {(job.name, run) for job in self.world.jobs for run, state in job.states if state == "live"}
@@ -364,19 +320,6 @@ class Execution:
                 began = len(before) if other.context.first is None else other.context.first
                 barred = (run for run, n in cancels.items() if other.ask.kind == "run" or began < n)
                 other.barred.update(barred)
-
-
-def faults_of(call: Call) -> tuple[Fault | type[Reply] | type[Delay], ...]:
-    """Return what may go wrong with a call."""
-    match call:
-        case Submit():
-            return tuple(Fault)[1:]
-        case Sleep() | Pause():
-            return ()
-        case Query() | Find() | Describe():
-            return (Reply,)
-        case _:
-            return Reply, Delay
 
 
 def _there(value: Any) -> Any:

@@ -12,24 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.unit.protocol.actions import Action, Delay, Deliver, End, Hold, Kill, Pass, Reply, Step, faults_of
 from tests.unit.protocol.commands import Ask, steps
-from tests.unit.protocol.executions import (
-    ENDLESS,
-    Action,
-    Client,
-    Delay,
-    Deliver,
-    End,
-    Execution,
-    Hold,
-    Kill,
-    Make,
-    Pass,
-    Reply,
-    Step,
-    ViolationError,
-    faults_of,
-)
+from tests.unit.protocol.executions import ENDLESS, Client, Execution, Make, ViolationError
 from tests.unit.protocol.world import (
     KEPT,
     LISTING_LAG,

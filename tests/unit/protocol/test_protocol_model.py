@@ -8,8 +8,9 @@ from typing import Final
 
 import pytest
 
+from tests.unit.protocol.actions import Hold, Pass, Step
 from tests.unit.protocol.commands import Ask
-from tests.unit.protocol.executions import TWICE, Client, Execution, Hold, Pass, Step
+from tests.unit.protocol.executions import TWICE, Client, Execution
 from tests.unit.protocol.explore import SMALL, Case, at_random, exhaustively
 from tests.unit.protocol.world import VOID, Fault, Put, Query, Record, Rule, Submit, World
 
