@@ -45,11 +45,13 @@ class Artifacts(pulumi.ComponentResource):
     Attributes:
         bucket_name: The bucket's name, or None.
         bucket_arn: Its ARN, or None.
+        repository_arn: The repository's ARN, or None.
         repository_url: What images are tagged and pushed as, or None.
     """
 
     bucket_name: pulumi.Output[str] | None = None
     bucket_arn: pulumi.Output[str] | None = None
+    repository_arn: pulumi.Output[str] | None = None
     repository_url: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: ArtifactsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -59,7 +61,8 @@ class Artifacts(pulumi.ComponentResource):
             bucket = self._bucket(storage_name(f"{name}-artifacts"))
             self.bucket_name, self.bucket_arn = bucket.bucket, bucket.arn
         if args.config.image_repository:
-            self.repository_url = self._repository(storage_name(f"{name}-images")).repository_url
+            repository = self._repository(storage_name(f"{name}-images"))
+            self.repository_arn, self.repository_url = repository.arn, repository.repository_url
         self.register_outputs({})
 
     def _bucket(self, name: str) -> "s3.Bucket":
@@ -67,6 +70,9 @@ class Artifacts(pulumi.ComponentResource):
         # What protects the bucket stays with it.
         opts = pulumi.ResourceOptions(parent=self, retain_on_delete=not force)
         bucket = s3.Bucket(name, force_destroy=force, tags=self._args.tags, opts=opts)
+        if not force and not pulumi.runtime.is_dry_run():
+            # Said here because the program does not run when the stack is destroyed.
+            bucket.bucket.apply(lambda name: pulumi.log.info(f"The bucket {name} stays when the stack is destroyed."))
         s3.BucketPublicAccessBlock(
             name,
             bucket=bucket.bucket,

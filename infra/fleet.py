@@ -72,6 +72,7 @@ class ExperimentFleet(pulumi.ComponentResource):
                 ledger_arn=self.storage.ledger.arn,
                 secret_arn=self.storage.secret.arn,
                 bucket_arn=self.artifacts.bucket_arn,
+                repository_arn=self.artifacts.repository_arn,
                 tags=tags,
             ),
             opts=child,

@@ -24,6 +24,7 @@ class BatchRolesArgs:
         ledger_arn: The table that records submissions.
         secret_arn: The secret that jobs may read.
         bucket_arn: The bucket that jobs may write to, if there is one.
+        repository_arn: The repository that people who submit may push to, if there is one.
         tags: Tags of every role and policy.
     """
 
@@ -34,6 +35,7 @@ class BatchRolesArgs:
     ledger_arn: pulumi.Input[str]
     secret_arn: pulumi.Input[str]
     bucket_arn: pulumi.Input[str] | None
+    repository_arn: pulumi.Input[str] | None
     tags: Mapping[str, str]
 
 
@@ -153,6 +155,8 @@ class BatchRoles(pulumi.ComponentResource):
             execution=self.execution_role_arn,
             log_group=args.log_group_arn,
             ledger=args.ledger_arn,
+            secret=args.secret_arn,
+            repository=args.repository_arn,
         )
         document = arns.apply(
             lambda known: policies.to_json(
@@ -162,6 +166,8 @@ class BatchRoles(pulumi.ComponentResource):
                     pass_role_arns=[known["job"], known["execution"]],
                     log_group_arn=known["log_group"],
                     ledger_arn=known["ledger"],
+                    secret_arn=known["secret"],
+                    repository_arn=known["repository"],
                 )
             )
         )

@@ -15,6 +15,31 @@ Document = dict[str, Any]
 DEFINITION_PREFIX: Final = "rl-batch"
 """What the names of the submitter's job definitions begin with."""
 
+_LEDGER_ACTIONS: Final = (
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:Scan",
+    "dynamodb:UpdateItem",
+)
+_SECRET_ACTIONS: Final = (
+    "secretsmanager:DescribeSecret",
+    "secretsmanager:ListSecretVersionIds",
+    "secretsmanager:PutSecretValue",
+    "secretsmanager:UpdateSecretVersionStage",
+)
+# Amazon ECR User Guide, "IAM permissions for pushing an image"; Docker also looks at what is there.
+_PUSH_ACTIONS: Final = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:CompleteLayerUpload",
+    "ecr:GetDownloadUrlForLayer",
+    "ecr:InitiateLayerUpload",
+    "ecr:PutImage",
+    "ecr:UploadLayerPart",
+)
+
 _VERSION: Final = "2012-10-17"
 
 
@@ -116,16 +141,19 @@ def submitter_policy(
     pass_role_arns: Sequence[str],
     log_group_arn: str,
     ledger_arn: str,
+    secret_arn: str,
+    repository_arn: str | None,
 ) -> Document:
     """Allow what a person needs who only submits, watches and ends jobs.
 
-    Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission.
+    Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission, and
+    TerminateJobs that of TerminateJob (AWS Batch API reference).
     """
     definitions = account.arn("batch", f"job-definition/{DEFINITION_PREFIX}-*")
     jobs = account.arn("batch", "job/*")
     queues = [account.arn("batch", f"job-queue/{name}") for name in queue_names]
-    return _policy(
-        # Batch's Describe and List actions know no resources.
+    statements = [
+        # Batch's Describe and List actions, and prices, know no resources.
         _allow(
             [
                 "batch:DescribeComputeEnvironments",
@@ -133,19 +161,27 @@ def submitter_policy(
                 "batch:DescribeJobQueues",
                 "batch:DescribeJobs",
                 "batch:ListJobs",
+                "ec2:DescribeSpotPriceHistory",
+                "pricing:GetProducts",
             ],
             ["*"],
         ),
+        _allow(["batch:GetJobQueueSnapshot"], queues),
         # Definitions are named by their content and jobs by Batch, both after this policy is written.
         _allow(["batch:SubmitJob"], [definitions, *queues]),
-        _allow(["batch:RegisterJobDefinition"], [definitions]),
+        _allow(["batch:DeregisterJobDefinition", "batch:RegisterJobDefinition"], [definitions]),
         _allow(["batch:TagResource"], [definitions, jobs]),
         _allow(["batch:TerminateJob"], [jobs]),
         # No iam:PassedToService: nothing but ECS tasks can assume either role.
         _allow(["iam:PassRole"], pass_role_arns),
-        _allow(["dynamodb:PutItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"], [ledger_arn]),
-        _allow(["logs:GetLogEvents"], [f"{log_group_arn}:*"]),
-    )
+        _allow(_LEDGER_ACTIONS, [ledger_arn]),
+        _allow(["logs:FilterLogEvents", "logs:GetLogEvents"], [f"{log_group_arn}:*"]),
+        # Writing values and moving their labels; to read one takes a job.
+        _allow(_SECRET_ACTIONS, [secret_arn]),
+    ]
+    if repository_arn is not None:
+        statements += [_allow(["ecr:GetAuthorizationToken"], ["*"]), _allow(_PUSH_ACTIONS, [repository_arn])]
+    return _policy(*statements)
 
 
 def _policy(*statements: Mapping[str, Any]) -> Document:

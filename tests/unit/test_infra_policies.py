@@ -1,9 +1,13 @@
 """The policy documents of a deployed stack, read one by one."""
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore import xform_name
 
 from infra import policies
 from submitter import plan
@@ -25,7 +29,9 @@ ACTIONS_WITHOUT_RESOURCES = {
     "batch:DescribeJobQueues",
     "batch:DescribeJobs",
     "batch:ListJobs",
+    "ec2:DescribeSpotPriceHistory",
     "ecr:GetAuthorizationToken",
+    "pricing:GetProducts",
 }
 
 
@@ -40,7 +46,7 @@ def statements(deployment: Any) -> list[dict[str, Any]]:
 
 
 def test_no_policy_has_a_wildcard_without_a_reason(deploy: Callable[..., Any]) -> None:
-    for statement in statements(deploy(artifactsBucket=True)):
+    for statement in statements(deploy(artifactsBucket=True, imageRepository=True)):
         assert statement["Effect"] == "Allow"
         assert not any("*" in action for action in statement["Action"])
         for resource in statement["Resource"]:
@@ -100,6 +106,64 @@ def test_who_submits_may_use_the_queues_roles_ledger_and_log_of_this_stack_only(
     assert resources["iam:PassRole"] == ["arn:of:Role:rl-batch-dev-job", "arn:of:Role:rl-batch-dev-execution"]
     assert resources["dynamodb:PutItem"] == ["arn:of:Table:rl-batch-dev-ledger"]
     assert resources["logs:GetLogEvents"] == ["arn:of:LogGroup:rl-batch-dev-jobs:*"]
+    assert resources["secretsmanager:PutSecretValue"] == ["arn:of:Secret:rl-batch-dev-keys"]
+
+
+def test_who_submits_may_push_to_the_stacks_own_repository_only(deploy: Callable[..., Any]) -> None:
+    document = deploy(imageRepository=True).document("Policy", "-submitter")
+    resources = {action: each["Resource"] for each in document["Statement"] for action in each["Action"]}
+    assert resources["ecr:PutImage"] == ["arn:of:Repository:rl-batch-dev-images"]
+    without = deploy().document("Policy", "-submitter")
+    assert not any("ecr:" in action for each in without["Statement"] for action in each["Action"])
+
+
+# What a call needs besides the action of its own name, or instead of it.
+NEEDS = {
+    "batch:RegisterJobDefinition": {"batch:RegisterJobDefinition", "batch:TagResource", "iam:PassRole"},
+    "batch:SubmitJob": {"batch:SubmitJob", "batch:TagResource"},
+    "batch:TerminateJobs": {"batch:TerminateJob"},
+    "dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"},
+    "ecr:GetAuthorizationToken": {  # for `docker push` in the same place
+        "ecr:GetAuthorizationToken",
+        "ecr:BatchCheckLayerAvailability",
+        "ecr:BatchGetImage",
+        "ecr:CompleteLayerUpload",
+        "ecr:GetDownloadUrlForLayer",
+        "ecr:InitiateLayerUpload",
+        "ecr:PutImage",
+        "ecr:UploadLayerPart",
+    },
+    "sts:GetCallerIdentity": set(),
+}
+
+
+def calls_in(source: Path) -> set[str]:
+    """Return the AWS operations that a module calls: names of client methods, and of what paginators page."""
+    tree = ast.parse(source.read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    calls = [(node.func.attr, node) for node in nodes if isinstance(node.func, ast.Attribute)]
+    services = [_text(node) for name, node in calls if name == "client"]
+    names = {_text(node) if name == "get_paginator" else name for name, node in calls}
+    models = {service: botocore.session.get_session().get_service_model(service) for service in services if service}
+    return {
+        f"{service}:{operation}"
+        for service, model in models.items()
+        for operation in model.operation_names
+        if xform_name(operation) in names
+    }
+
+
+def _text(node: ast.Call) -> str:
+    return str(node.args[0].value) if node.args and isinstance(node.args[0], ast.Constant) else ""
+
+
+def test_every_call_that_the_submitter_makes_is_allowed_and_nothing_else(deploy: Callable[..., Any]) -> None:
+    sources = (Path(__file__).parents[2] / "submitter").rglob("*.py")
+    called = {call for source in sources for call in calls_in(source)}
+    assert {"batch:SubmitJob", "dynamodb:Query", "logs:GetLogEvents"} <= called, "the search finds calls"
+    document = deploy(imageRepository=True).document("Policy", "-submitter")
+    allowed = {action for each in document["Statement"] for action in each["Action"]}
+    assert allowed == set().union(*(NEEDS.get(call, {call}) for call in called))
 
 
 def test_who_submits_may_use_the_job_definitions_that_the_submitter_names() -> None:
