@@ -1,0 +1,72 @@
+"""How a state is repaired after an update that was killed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from infra.recover import IDS, LOOK_UPS, repaired
+
+ROLE = "aws:iam/role:Role"
+QUEUE = "aws:batch/jobQueue:JobQueue"
+
+
+def resource(name: str, kind: str = ROLE, **more: Any) -> dict[str, Any]:
+    return {"urn": f"urn:pulumi:dev::rl-batch::{kind}::{name}", "type": kind, "inputs": {"name": name}, **more}
+
+
+def pending(begun: dict[str, Any], operation: str = "creating") -> dict[str, Any]:
+    return {"resource": begun, "type": operation}
+
+
+def id_of(_: str, inputs: Mapping[str, Any]) -> str | None:
+    return None if inputs["name"] == "gone" else f"id-of-{inputs['name']}"
+
+
+def test_what_was_being_created_is_adopted_by_its_name_after_all_that_it_depends_on() -> None:
+    before = {
+        "resources": [resource("a", id="a")],
+        "pending_operations": [pending(resource("b", dependencies=["a"])), pending(resource("gone"))],
+        "metadata": {"kept": True},
+    }
+    assert repaired(before, id_of) == {
+        "resources": [resource("a", id="a"), resource("b", dependencies=["a"], id="id-of-b")],
+        "pending_operations": [],
+        "metadata": {"kept": True},
+    }
+
+
+def test_a_replacement_that_was_being_created_leaves_the_old_resource_to_be_deleted() -> None:
+    before = {"resources": [resource("a", id="old")], "pending_operations": [pending(resource("a"))]}
+    assert repaired(before, id_of)["resources"] == [
+        resource("a", id="old", delete=True),
+        resource("a", id="id-of-a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pending(resource("a", id="a"), "deleting"),
+        pending(resource("a", id="a"), "updating"),
+        pending(resource("p", "pulumi:providers:aws")),
+        pending(resource("c", "rl-batch:infra:BatchRoles")),
+    ],
+)
+def test_what_the_engine_copes_with_by_itself_is_only_not_pending_any_more(operation: dict[str, Any]) -> None:
+    before = {"resources": [resource("a", id="a")], "pending_operations": [operation]}
+    assert repaired(before, id_of) == {"resources": [resource("a", id="a")], "pending_operations": []}
+
+
+def test_every_type_of_the_program_can_be_found(deploy: Callable[..., Any]) -> None:
+    """A type that is added to the program needs its line here, or an update killed at its creation orphans it."""
+    everything = deploy(
+        serviceRole="dedicated",
+        spotAllocationStrategy="BEST_FIT",
+        fairShare=True,
+        artifactsBucket=True,
+        imageRepository=True,
+        jobPolicyArns=["arn:aws:iam::aws:policy/ReadOnlyAccess"],
+    )
+    registered = {each.type for each in everything.resources if each.type.startswith("aws:")}
+    assert registered == IDS.keys() | LOOK_UPS.keys()
