@@ -13,10 +13,10 @@ from submitter.plan import JobSpec
 from submitter.sweep import Run
 from submitter.wrapper import ARTIFACTS, WANDB_RETRY
 
-_SHELL: Final = ("/bin/sh", "-c", 'exec "$(command -v bash || echo sh)" -c "$0"')
+_SHELL: Final = ("/bin/sh", "-c", 'command -v bash >/dev/null && exec bash -c "$0"; exec sh -c "$0"')
 """Runs the text that follows as jobs do: by bash where the image has it."""
 
-_INTERACTIVE: Final = ("/bin/sh", "-c", 'exec "$(command -v bash || echo sh)"')
+_INTERACTIVE: Final = ("/bin/sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,200 @@
+"""`cancel`, `retry` and `repro` as they are typed."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.server import EmulatorServer
+
+QUEUE = "c5a-large-spot"
+RUN = ("run", "--queue", QUEUE, "--image", "trainer:1", "--no-pin")
+FAIL_2 = (*RUN, "--name", "exp", "--num-seed", "3", "--attempts", "1", "--command", "test {seed} != 2")
+LONG = (*RUN, "--name", "exp", "--num-seed", "2", "--command", "exec sleep 600 # {seed}")
+WAITING = ("--wait", "--poll", "0.1")
+
+Submitter = Callable[..., Any]
+
+
+def counts(submitter: Submitter, name: str) -> dict[str, int]:
+    found: dict[str, int] = submitter("status", name, "--json").document["counts"]
+    return found
+
+
+def test_cancel_asks_and_without_a_terminal_says_how_to_answer(submitter: Submitter) -> None:
+    submitter(*LONG)
+    refused = submitter("cancel", "exp")
+    assert refused.code == 2
+    assert refused.err.splitlines() == [
+        "Error: `cancel` asks before it ends runs, and nobody is there to answer.",
+        "Add --yes.",
+    ]
+    assert "cancelled" not in counts(submitter, "exp")
+
+
+@pytest.mark.parametrize("option", ["YES", "FORCE"])
+def test_no_variable_answers_for_the_user(submitter: Submitter, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    submitter(*LONG, "--owner", "labmate")
+    monkeypatch.setenv(f"SUBMITTER_CANCEL_{option}", "1")
+    assert submitter("cancel", "labmate/exp", *({"--yes", "--force"} - {f"--{option.lower()}"})).code == 2
+    assert "cancelled" not in counts(submitter, "labmate/exp")
+
+
+@pytest.mark.parametrize(("answer", "code", "cancelled"), [("y\n", 0, True), ("n\n", 130, False)])
+def test_the_answer_decides(  # noqa: PLR0917 - fixtures and parameters
+    submitter: Submitter,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    answer: str,
+    code: int,
+    cancelled: bool,
+) -> None:
+    submitter(*LONG)
+    (tmp_path / "answer").write_text(answer)
+    with (tmp_path / "answer").open() as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        monkeypatch.setattr(typed, "isatty", lambda: True)
+        done = submitter("cancel", "exp")
+    assert done.code == code
+    assert "exp: 2 runs: " in done.err
+    assert submitter("show", "exp", "--json").document["submissions"][-1]["kind"] == ("cancel" if cancelled else "run")
+
+
+def test_cancel_ends_the_named_sweep_only(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
+    submitter(*LONG)
+    submitter(*("exp2" if word == "exp" else word for word in LONG))
+    done = submitter("cancel", "exp", "--yes", "--json").document
+    assert (done["cancelled"], done["runs"]) == (2, "1-2")
+    wait_until(lambda: counts(submitter, "exp") == {"cancelled": 2})
+    assert "cancelled" not in counts(submitter, "exp2")
+    again = submitter(*LONG)
+    assert "0 runs submitted" in again.out
+    assert "submitter retry" in again.err
+
+
+def test_one_run_can_be_cancelled(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
+    submitter(*LONG)
+    assert submitter("cancel", "exp", "--seed", "2", "--yes").out.endswith("/exp: 1 run cancelled.\n")
+    wait_until(lambda: submitter("status", "exp", "--seed", "2", "--json").document["runs"][0]["status"] == "cancelled")
+    assert submitter("status", "exp", "--seed", "1", "--json").document["runs"][0]["status"] != "cancelled"
+
+
+@pytest.mark.parametrize("command", ["cancel", "retry"])
+def test_somebody_elses_sweep_needs_force(submitter: Submitter, server: EmulatorServer, command: str) -> None:
+    submitter(*FAIL_2, "--owner", "labmate", *WAITING)
+    before = [call.operation for call in server.control.record.calls("batch")]
+    yes = ["--yes"] if command == "cancel" else []
+    refused = submitter(command, "exp", "--owner", "labmate", *yes)
+    assert refused.code == 2
+    assert "The sweep labmate/exp is labmate's" in refused.err
+    assert [call.operation for call in server.control.record.calls("batch")] == before
+    assert submitter(command, "labmate/exp", "--force", *yes).code == 0
+
+
+def test_what_failed_is_told_and_retried(submitter: Submitter) -> None:
+    assert submitter(*FAIL_2, *WAITING).code == 1
+    again = submitter(*FAIL_2)
+    assert "3 runs: 1 failed, 2 succeeded" in again.out
+    assert "/exp` runs it again" in again.err
+    retried = submitter("retry", "exp", "--json").document
+    assert (retried["submitted"], retried["runs"]) == (1, "2")
+    assert submitter("show", "exp", "--json").document["submissions"][-1]["kind"] == "retry"
+
+
+def test_nothing_to_retry_is_no_error(submitter: Submitter) -> None:
+    submitter(*RUN, "--name", "exp", "--command", "echo {seed}", *WAITING)
+    done = submitter("retry", "exp")
+    assert (done.code, done.out.endswith("/exp: 0 runs submitted again.\n")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("retry", "exp", "--num-memory", "4096"), 2, "4096 MiB do not fit"),
+        (("retry", "exp", "--num-hours", "0.01"), 2, "A time limit of 0.01 hours"),
+        (("retry", "exp", "--queue", "c5a-larg"), 3, "The stack has no queue c5a-larg."),
+        (("retry", "exp", "--seed", "9"), 2, "No run of the sweep is like that."),
+        (("retry", "nothing"), 2, "There is no sweep"),
+        (("cancel", "nothing", "--yes"), 2, "There is no sweep"),
+        (("cancel", "exp", "--yes", "--where", "colour=red"), 2, "does not name a parameter"),
+        (("repro", "nothing"), 2, "There is no sweep"),
+        (("repro", "exp"), 2, "3 runs are like that, and only one can be chosen."),
+    ],
+)
+def test_what_cannot_work_is_one_sentence_and_sends_nothing(
+    submitter: Submitter, server: EmulatorServer, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    submitter(*FAIL_2, *WAITING)
+    before = len([call for call in server.control.record.calls("batch") if call.operation == "SubmitJob"])
+    refused = submitter(*arguments)
+    assert refused.code == code
+    assert sentence in refused.err
+    assert "Traceback" not in refused.err
+    assert len([call for call in server.control.record.calls("batch") if call.operation == "SubmitJob"]) == before
+
+
+def test_a_changed_image_is_marked_in_the_table(submitter: Submitter) -> None:
+    submitter(*FAIL_2, *WAITING)
+    submitter("retry", "exp", "--image", f"trainer@sha256:{'a' * 64}", "--num-memory", "600", "--num-hours", "1")
+    table = submitter("status", "exp", "--runs").out
+    assert "other image" in table
+    assert f"trainer@sha256:{'a' * 64}" in table
+
+
+def test_repro_is_the_docker_line_of_the_run(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
+    image = f"trainer@sha256:{'a' * 64}"
+    submitter(
+        *("run", "--queue", QUEUE, "--name", "exp", "--image", image, "--seeds", "7", "--grid", "env-id=Ant's,B"),
+        *("--command", "python train.py", "--env", "MODE=fast", "--secret", "HF_TOKEN", "--num-memory", "512"),
+    )
+    done = submitter("repro", "exp", "--where", "env-id=Ant's,seed=7")
+    nonce = submitter("show", "exp", "--json").document["nonce"]
+    words = shlex.split(done.out)
+    assert words[:4] == ["docker", "run", "--rm", "-it"]
+    variables = {words[at + 1] for at, word in enumerate(words) if word == "-e"}
+    assert {"HF_TOKEN", "MODE=fast", f"WANDB_RUN_ID={nonce}-1", "WANDB_RESUME=allow", "OMP_NUM_THREADS=1"} <= variables
+    assert "--memory=512m" in words
+    assert words[words.index(image) + 1 : words.index(image) + 3] == ["/bin/sh", "-c"]
+    assert shlex.split(words[-1]) == ["python", "train.py", "--env-id", "Ant's", "--seed", "7"]
+    assert "hf_very_secret" not in done.out + done.err
+    assert "HF_TOKEN" in done.err
+    document = submitter("repro", "exp", "--index", "2", "--json").document
+    assert document["command"] == "python train.py --env-id B --seed 7"
+    assert "hf_very_secret" not in json.dumps(document)
+
+
+def test_the_command_of_a_repro_runs_as_it_did(submitter: Submitter) -> None:
+    """The words after the image are what the container gets: they are run here, without the container."""
+
+    submitter(*RUN, "--name", "exp", "--command", 'echo "a  b" $0 {seed}', *WAITING)
+    logged = submitter("logs", "exp").out
+    words = shlex.split(submitter("repro", "exp").out)
+    command = words[words.index("trainer:1") + 1 :]
+    again = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert again == logged
+
+
+def test_repro_opens_a_shell_in_such_a_container(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """docker is a program that notes its arguments: what is typed next is the user's."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/arguments\nexit 7\n')
+    docker.chmod(0o755)
+    submitter(*RUN, "--name", "exp", "--command", "python train.py", *WAITING)
+    monkeypatch.setenv("PATH", str(docker.parent))
+    done = submitter("repro", "exp", "--shell")
+    assert done.code == 7
+    assert "The run's command is: python train.py --seed 1" in done.err
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[:3] == ["run", "--rm", "-it"]
+    assert "python train.py --seed 1" not in arguments
+    docker.unlink()
+    assert "Cannot run docker" in submitter("repro", "exp", "--shell").err
