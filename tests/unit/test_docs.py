@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
+from submitter.cli.main import group
 from tools.cli_reference import PAGE, reference
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.json"))
+
+
+MIGRATING = (ROOT / "docs" / "migrating-from-submit-exp.md").read_text()
 
 
 def objects(schema: Any) -> Iterator[dict[str, Any]]:
@@ -25,6 +31,31 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(schema, list):
         for part in schema:
             yield from objects(part)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("--exp-script", "--command", "--wandb-key", "--num-seed", "--job-queue", "--docker-tag", "--num-vcpu"),
+        *("--num-memory", "--num-gpu", "--num-hours", "-b", "--build", "--archs", "-p", "--push", "--provider"),
+        *("--aws-num-retries", "instance_types", "max_vcpus", "spot_bid_percentage", "profile"),
+        *("on_demand_allocation_strategy", "spot_allocation_strategy", "AWS_DEFAULT_REGION"),
+    ],
+)
+def test_each_flag_and_variable_of_cleanrl_has_its_line_in_the_page_on_migrating(name: str) -> None:
+    first_cells = [line.split("|")[1] for line in MIGRATING.splitlines() if line.startswith("|")]
+    assert any(re.search(rf"(?<![\w-]){name}(?![\w-])", cell) for cell in first_cells)
+
+
+def test_the_page_on_migrating_names_options_and_keys_that_there_are() -> None:
+    for line in re.findall(r"submitter ([a-z]+)((?: [^`#\n]*)?)", MIGRATING):
+        command = group.get_command(click.Context(group), line[0])
+        assert command is not None, line
+        options = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
+        assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", line[1])) <= options, line
+    keys = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["config"]
+    named = [line.split("|")[2] for line in MIGRATING.partition("## Terraform")[2].splitlines() if line.startswith("|")]
+    assert {key for cell in named for key in re.findall(r"`([a-zA-Z]+)`", cell)} <= set(keys)
 
 
 def test_every_json_document_has_a_schema() -> None:
