@@ -54,7 +54,7 @@ class WaitingJobs:
     def placed(self, job: Job) -> None:
         """Take the head away: it is no longer RUNNABLE, which `head` sees; count what its share uses."""
         self._vcpus_in_use[job.spec.share or ""] += job.spec.need.vcpus
-        self._blocked = None
+        self._unblock()
 
     def released(self, job: Job) -> None:
         """Count what a share no longer uses."""
@@ -63,11 +63,16 @@ class WaitingJobs:
     def blocked(self, job: Job, wait: Wait, now: float) -> float:
         """Note why the head cannot be placed; returns since when that has been so, in seconds since the epoch."""
         if self._blocked != (job, wait):
-            if self._blocked is not None:
-                self._blocked[0].status_reason = None
+            self._unblock()
             self._blocked, self._blocked_since = (job, wait), now
             job.status_reason = str(wait) or None
         return self._blocked_since
+
+    def _unblock(self) -> None:
+        """Say no more of a job that was the head; one that is not RUNNABLE any more has a reason of its own."""
+        if self._blocked is not None and self._blocked[0].status == RUNNABLE:
+            self._blocked[0].status_reason = None
+        self._blocked = None
 
     def front(self) -> Iterator[Job]:
         """The RUNNABLE jobs in the order of the deques."""

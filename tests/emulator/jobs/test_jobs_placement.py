@@ -65,6 +65,14 @@ def test_only_the_head_of_the_queue_is_diagnosed_and_it_blocks_the_others(lab: A
     assert lab.ended(behind)["status"] == "SUCCEEDED"
 
 
+def test_a_head_that_was_cancelled_keeps_its_reason_when_another_waits_behind_it(lab: Any) -> None:
+    head, behind = lab.submit("true", containerOverrides=LARGE), lab.submit("true", containerOverrides=LARGE)
+    waits(lab, head, reason="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
+    lab.batch.cancel_job(jobId=head, reason="too large")
+    waits(lab, behind, reason="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
+    assert lab.job(head)["statusReason"] == "too large"
+
+
 def test_an_environment_that_is_too_small_or_disabled_is_named_and_can_be_mended(lab: Any) -> None:
     change = lab.batch.update_compute_environment
     change(computeEnvironment="queue-environment", computeResources={"maxvCpus": 1})
