@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -79,6 +80,17 @@ class Control:
         for batch in self._regions.batches:
             batch.jobs.listing_delay_seconds = seconds
 
+    def set_capacity(self, environment: str, *, available: bool) -> None:
+        """Say whether EC2 has instances for a compute environment; without, its jobs wait as AWS's do."""
+        for batch in self._regions.batches:
+            self.loop.call(partial(batch.scheduler.set_capacity, environment, available=available))
+
+    def set_spot_price(self, instance_type: str, dollars: float) -> None:
+        """Change what a Spot instance of a type costs an hour; hosts that are there stay."""
+        for batch in self._regions.batches:
+            batch.scheduler.fleet.prices.set_spot(instance_type, dollars)
+            self.loop.call(batch.scheduler.changed)
+
     def delay_iam(self, seconds: float) -> None:
         """Hide from Batch what is made in IAM from now on, for some time of the account's clock."""
         self._iam_lag.unseen_since = datetime.now(UTC).replace(tzinfo=None)
@@ -118,6 +130,8 @@ class Control:
             ("POST", "clock"): lambda sent: {"now": self.advance(float(sent["advance"]))},
             ("POST", "reclaim"): lambda sent: {"jobs": self.reclaim(sent["target"])},
             ("POST", "listing"): lambda sent: self.delay_listing(float(sent["delay"])),
+            ("POST", "capacity"): lambda sent: self.set_capacity(sent["environment"], available=sent["available"]),
+            ("POST", "spot-price"): lambda sent: self.set_spot_price(sent["type"], float(sent["dollars"])),
             ("POST", "iam"): lambda sent: self.delay_iam(float(sent["delay"])),
         }
 

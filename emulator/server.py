@@ -25,6 +25,7 @@ from emulator.control import PREFIX, Control
 from emulator.corrections import Corrected
 from emulator.faults import Faults
 from emulator.loop import LoopThread
+from emulator.market import Market
 from emulator.regions import Regions
 from emulator.replies import error_reply
 from emulator.signatures import stale
@@ -104,7 +105,8 @@ class EmulatorServer:
             iam_lag=self.account.iam_lag,
             facts={"url": self.url, "account_id": self.account_id, "region": self.region, "pid": os.getpid()},
         )
-        self._moto = Corrected(DomainDispatcherApplication(create_backend_app), self._regions)
+        moto = Corrected(DomainDispatcherApplication(create_backend_app), self._regions)
+        self._moto = Market(moto, self._regions, self.clock)
         self._moto_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         opened.callback(http.start())
 

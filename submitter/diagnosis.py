@@ -148,8 +148,8 @@ def diagnose(waiting: Waiting) -> list[Finding]:
             Finding(sentence=sentence, remedy="Deploy it again (`pulumi up`), or `submitter run` on another queue.")
         ]
     found = [*_starting(waiting), *_closed(waiting)]
-    if set(waiting.runs) <= {"starting"} or any(_unusable(each) for each in waiting.environments):
-        return found or [_unknown(waiting)]
+    if set(waiting.runs) <= {"starting"} or (found and all(map(_unusable, waiting.environments))):
+        return found
     return [*found, *(_behind(waiting) or _first(waiting))]
 
 
@@ -305,7 +305,7 @@ def _bid(waiting: Waiting) -> Iterator[Finding]:
 def _full(waiting: Waiting) -> Iterator[Finding]:
     size = waiting.hardware.vcpus if waiting.hardware else waiting.need.vcpus
     for environment in waiting.environments:
-        if environment.desired_vcpus + size > environment.max_vcpus:
+        if not _unusable(environment) and environment.desired_vcpus + size > environment.max_vcpus:
             yield Finding(
                 sentence=f"{environment.name} is at its limit: {environment.desired_vcpus} of {environment.max_vcpus} "
                 "vCPUs are in use.",

@@ -2,12 +2,13 @@
 
 import secrets
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.batch.placement import Host, Launch, Need, Offer
+from emulator.market import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from emulator.account import Account, InstanceType
     from emulator.batch.state import ComputeEnvironment, JobQueue, State
@@ -32,6 +33,7 @@ class Fleet:
         self._idle: dict[str, Host] = {}
         self.without_capacity: set[str] = set()
         """Environments to which EC2 gives no instance at present; a fault that the control endpoint causes."""
+        self.prices = Prices()
 
     def offers(self, queue: "JobQueue") -> list[Offer]:
         """Describe the environments of a queue, in its order, for placement."""
@@ -50,6 +52,13 @@ class Fleet:
             vcpus=self._vcpus[environment.name],
             with_room=self._with_room[environment.name].values(),
             lacks_capacity=environment.name in self.without_capacity,
+            pays_too_little=self._pays_too_little(resources),
+        )
+
+    def _pays_too_little(self, resources: "Mapping[str, Any]") -> bool:
+        bid = resources.get("bidPercentage", 100)
+        return resources["type"] == "SPOT" and all(
+            self.prices.too_dear(name, bid) for name in resources.get("instanceTypes", ())
         )
 
     def _types(self, name: str) -> "Iterator[InstanceType]":

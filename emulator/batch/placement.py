@@ -108,7 +108,8 @@ class Offer:
     """One environment of a queue as placement sees it.
 
     `enabled` and `valid` are its state and status; `with_room` are the hosts that are not full; `vcpus` counts those
-    of all its hosts; `lacks_capacity` says that EC2 has no instance to give at present.
+    of all its hosts; `lacks_capacity` says that EC2 has no instance to give at present, `pays_too_little` that its bid
+    is below the Spot price.
     """
 
     environment: str
@@ -119,6 +120,7 @@ class Offer:
     vcpus: int
     with_room: Iterable[Host]
     lacks_capacity: bool = False
+    pays_too_little: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def place(need: Need, offers: Sequence[Offer]) -> Host | Launch | Wait:
         for host in offer.with_room:
             if host.has_room(need):
                 return host
-        if not offer.lacks_capacity and offer.vcpus + hardware.vcpus <= offer.max_vcpus:
+        if not (offer.lacks_capacity or offer.pays_too_little) and offer.vcpus + hardware.vcpus <= offer.max_vcpus:
             return Launch(offer.environment, hardware)
     return _why(offers, fitting)
 

@@ -1,0 +1,102 @@
+"""Why runs wait: which of many facts decides, and what is said where a fact is missing."""
+
+from dataclasses import replace
+
+import pytest
+
+from submitter.diagnosis import Environment, Head, Need, Price, Waiting, cancelled_for_waiting, diagnose
+
+ENVIRONMENT = Environment(
+    name="spot",
+    state="ENABLED",
+    status="VALID",
+    status_reason="",
+    spot=True,
+    bid_percentage=100,
+    max_vcpus=16,
+    desired_vcpus=0,
+)
+OURS = Head(job="ours", sweep="ada/first", own=True, status_reason="")
+WAITING = Waiting(
+    queue="c5a-large-spot",
+    hardware=None,
+    exists=True,
+    state="ENABLED",
+    status="VALID",
+    status_reason="",
+    limits={},
+    environments=(ENVIRONMENT,),
+    runs={"runnable": 3},
+    waited_seconds=3600,
+    need=Need(vcpus=1, memory_mib=1800, gpus=0),
+    head=OURS,
+    front_known=True,
+    price=None,
+)
+
+
+def only(waiting: Waiting) -> str:
+    [finding] = diagnose(waiting)
+    assert finding.remedy
+    return finding.sentence
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - Batch operation failed because of the service role",
+        "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED - the image does not boot",
+        "ACTION_REQUIRED - CE(s) associated with the job queue are invalid.",
+        "UNDETERMINED - Batch job is blocked, root cause is undetermined.",
+    ],
+)
+def test_reasons_that_need_no_other_words_are_told_as_aws_gives_them(words: str) -> None:
+    assert only(replace(WAITING, head=replace(OURS, status_reason=words))) == f"AWS says: {words}"
+
+
+def test_a_queue_that_is_gone_is_all_that_is_said() -> None:
+    assert only(replace(WAITING, exists=False, environments=(), head=None)) == (
+        "The queue c5a-large-spot does not exist any more."
+    )
+
+
+def test_an_invalid_queue_is_told_in_awss_words() -> None:
+    found = diagnose(replace(WAITING, status="INVALID", status_reason="it says why"))
+    assert found[0].sentence == "The queue c5a-large-spot is INVALID: it says why"
+
+
+def test_a_front_that_may_not_be_read_is_said_and_what_is_seen_is_told_all_the_same() -> None:
+    unreadable = replace(WAITING, head=None, front_known=False)
+    assert "the queue's front could not be read" in only(unreadable)
+    full = replace(unreadable, environments=(replace(ENVIRONMENT, desired_vcpus=16),))
+    assert only(full) == "spot is at its limit: 16 of 16 vCPUs are in use."
+
+
+@pytest.mark.parametrize(
+    "price", [Price(spot=None, on_demand=0.077), Price(spot=0.05, on_demand=None), Price(spot=None, on_demand=None)]
+)
+def test_a_price_that_is_not_known_is_not_guessed(price: Price) -> None:
+    half = replace(WAITING, environments=(replace(ENVIRONMENT, bid_percentage=50),), price=price)
+    assert only(half).endswith("whether Spot costs more at present is not known.")
+
+
+def test_a_bid_above_the_price_is_no_reason() -> None:
+    half = replace(
+        WAITING, environments=(replace(ENVIRONMENT, bid_percentage=50),), price=Price(spot=0.03, on_demand=0.077)
+    )
+    assert "is not known" in only(half)
+    assert "Spot" not in only(half)
+
+
+def test_another_open_environment_of_the_queue_is_looked_at_when_one_is_closed() -> None:
+    closed, full = replace(ENVIRONMENT, state="DISABLED"), replace(ENVIRONMENT, name="second", desired_vcpus=16)
+    assert [finding.sentence for finding in diagnose(replace(WAITING, environments=(closed, full)))] == [
+        "The environment spot is disabled and starts no run.",
+        "second is at its limit: 16 of 16 vCPUs are in use.",
+    ]
+
+
+def test_only_what_a_time_limit_has_cancelled_is_told_of_what_has_failed() -> None:
+    reasons = {"exit code 1": 3, "Canceled by JobStateTimeLimit action due to reason: SOME:REASON": 2}
+    [finding] = cancelled_for_waiting(reasons)
+    assert finding.sentence.endswith("cancelled 2 runs after a time limit for waiting for this reason: SOME:REASON")
