@@ -170,8 +170,8 @@ def arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> list[Pl
         UsageError: The command of a single run is longer than AWS Batch takes, or a value cannot be quoted.
     """
     planned = list(_arrays(template, nonce, runs, runs.numbers, spec))
-    if len(planned) > math.ceil(len(runs) / MAX_ARRAY):
-        planned = min(planned, list(_arrays(template, nonce, runs, _by_row(runs), spec)), key=len)
+    if len(planned) > math.ceil(len(runs) / MAX_ARRAY) and (by_row := _by_row(runs)) != list(runs.numbers):
+        planned = min(planned, list(_arrays(template, nonce, runs, by_row, spec)), key=len)
     return planned
 
 
