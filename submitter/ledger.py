@@ -167,7 +167,10 @@ class Ledger:
     def unfinished_definitions(self) -> set[str]:
         """Return the names of the job definitions of all jobs that were not seen to end. Reads the whole table."""
         pages = self._client.get_paginator("scan").paginate(
-            TableName=self._table, ProjectionExpression="definition, slots", ConsistentRead=True
+            TableName=self._table,
+            ProjectionExpression="#definition, slots",
+            ExpressionAttributeNames={"#definition": "definition"},  # a word of DynamoDB's own
+            ConsistentRead=True,
         )
         found = set()
         for page in pages:
