@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 LogWriter = Callable[[str, str, list[tuple[int, str]]], None]
 """Puts events, (milliseconds since the epoch, message), into a group's stream and creates the stream when missing."""
@@ -59,5 +60,7 @@ class LogStream:
             self._flush_later.cancel()
             self._flush_later = None
         if self._events:
-            self._write(self._group, self._stream, self._events)
-            self._events, self._size = [], 0
+            events, self._events, self._size = self._events, [], 0
+            # The driver drops what CloudWatch refuses, as when the group is deleted under a running job.
+            with suppress(LookupError):
+                self._write(self._group, self._stream, events)

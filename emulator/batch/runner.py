@@ -209,9 +209,11 @@ class _Process:
 
     def end(self, status: int) -> None:
         """Read what is left, without waiting for an end that a descriptor passed to somebody else would put off."""
-        while self._read():
-            pass
-        self._loop.remove_reader(self._reading)
-        os.close(self._reading)
-        # A signal's number is reported as a shell and Docker do.
-        self._ended.set_result(status if status >= 0 else 128 - status)
+        try:
+            while self._read():
+                pass
+        finally:
+            self._loop.remove_reader(self._reading)
+            os.close(self._reading)
+            # A signal's number is reported as a shell and Docker do.
+            self._ended.set_result(status if status >= 0 else 128 - status)

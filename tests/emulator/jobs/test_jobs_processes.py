@@ -1,5 +1,6 @@
 """A job's processes end wholly, in every way in which a job can end, and nobody else's do."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from emulator.batch.runner import ProcessRunner, Task
 
 # Two processes that have left the job's session, of which one is nobody's child any more, without any of its variables
 # and with the job's output closed: nothing but descent ties them to the job.
@@ -104,6 +107,31 @@ def test_jobs_do_not_outlive_an_emulator_that_is_killed(
         os.kill(emulator.pid, signal.SIGKILL)
         emulator.wait()
     wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_a_log_group_that_is_deleted_under_a_running_job_costs_its_lines_only(lab: Any, tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    job_id = lab.submit(f"until [ -e {go_on} ]; do sleep 0.02; done; seq 1 25000; echo end")
+    lab.reaches(job_id, "RUNNING")
+    lab.aws("logs").delete_log_group(logGroupName="jobs")
+    go_on.touch()
+    job = lab.ended(job_id)
+    assert (job["status"], job["statusReason"]) == ("SUCCEEDED", "Essential container in task exited")
+
+
+def test_a_job_ends_although_nobody_takes_its_output(tmp_path: Path) -> None:
+    def refuse(_: bytes) -> None:
+        raise RuntimeError("no room")
+
+    async def run() -> int:
+        runner = ProcessRunner(folder=tmp_path, environment={"PATH": "/usr/bin:/bin"})
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        execution = await runner.start(Task(id="one", command=("echo", "word"), environment={}), refuse)
+        code = await asyncio.wait_for(execution.wait(), 20)
+        await asyncio.wait_for(runner.close(), 20)
+        return code
+
+    assert asyncio.run(run()) == 0
 
 
 def test_a_job_can_write_a_great_deal_and_every_line_arrives_once(lab: Any) -> None:
