@@ -35,7 +35,9 @@ def make_stack(server: EmulatorServer, outputs_file: Path) -> None:
     )
     client("logs").create_log_group(logGroupName="jobs")
     trusted = {"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    role = client("iam").create_role(RoleName="jobs", AssumeRolePolicyDocument=json.dumps({"Statement": [trusted]}))
+    role = client("iam").create_role(
+        RoleName="jobs", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trusted]})
+    )
     queue = batch.describe_job_queues(jobQueues=[QUEUE])["jobQueues"][0]
     outputs = stack_outputs(
         region=server.region,

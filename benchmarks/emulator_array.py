@@ -61,7 +61,9 @@ def make_queue(session: boto3.Session, batch: Any, url: str) -> None:
     """Make the queue `benchmark` of c5a.large with 2,000 vCPUs, and what it needs."""
     iam, ec2 = session.client("iam", endpoint_url=url), session.client("ec2", endpoint_url=url)
     allow = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName="hosts", AssumeRolePolicyDocument=json.dumps({"Statement": [allow]}))
+    iam.create_role(
+        RoleName="hosts", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    )
     iam.create_instance_profile(InstanceProfileName="hosts")
     iam.add_role_to_instance_profile(InstanceProfileName="hosts", RoleName="hosts")
     batch.create_compute_environment(

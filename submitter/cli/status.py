@@ -144,12 +144,12 @@ def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
     columns["started"] = [run.started_at and _local_time(run.started_at) for run in runs]
     columns["ran for"] = [_ran_for(run) for run in runs]
     columns["reason"] = [run.reason for run in runs]
-    columns["log"] = [run.log_stream for run in runs]
     optional: dict[str, list[object]] = {
         "other image": [None if run.image == image else run.image for run in runs],
         "W&B": [run.wandb for run in runs],
     }
     columns |= {name: values for name, values in optional.items() if any(values)}
+    columns["log"] = [run.log_stream for run in runs]
     return render.table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
