@@ -236,10 +236,9 @@ def check_architecture(image: str, published: Published, architecture: str, queu
     """
     there = published.architectures
     if there and architecture not in there:
-        platform = next(f"linux/{name}" for name, own in _ARCHITECTURES.items() if own == architecture)
         raise UsageError(
             f"{image} is for {', '.join(sorted(there))}, and the instances of {queue} are {architecture}.",
-            f"Build it for both, with --build --push --archs {platform},..., or choose another queue.",
+            f"Build it for both, with --build --push --archs {_platform(architecture)},..., or choose another queue.",
         )
 
 
@@ -256,6 +255,25 @@ def _entrypoint(image: dict[str, Any]) -> tuple[str, ...]:
     """Read it from the one image's configuration, or from the first of several platforms'."""
     one = image if "architecture" in image else next(iter(image.values()), {})
     return tuple(one.get("config", {}).get("Entrypoint") or ())
+
+
+def check_platforms(options: BuildOptions, architecture: str, queue: str) -> None:
+    """Check that what is to be built can run on the instances of a queue.
+
+    Raises:
+        UsageError: None of the platforms is theirs.
+    """
+    if architecture not in {
+        _ARCHITECTURES.get(platform.split("/")[1], "") for platform in options.platforms if "/" in platform
+    }:
+        raise UsageError(
+            f"--archs {options.archs} builds nothing that the instances of {queue} can run: they are {architecture}.",
+            f"Add {_platform(architecture)} to it.",
+        )
+
+
+def _platform(architecture: str) -> str:
+    return next(f"linux/{name}" for name, own in _ARCHITECTURES.items() if own == architecture)
 
 
 def is_ecr(image: str) -> bool:

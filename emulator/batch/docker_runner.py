@@ -39,13 +39,8 @@ class DockerRunner:
         """
         try:
             container = await asyncio.to_thread(self._start, task)
-        except ImageNotFound as error:
-            raise CannotStartError(
-                f"CannotPullContainerError: Error response from daemon: {error.explanation}"
-            ) from None
         except DockerException as error:
-            words = getattr(error, "explanation", None) or error
-            raise CannotStartError(f"CannotStartContainerError: Error response from daemon: {words}") from None
+            raise CannotStartError(_words("CannotStartContainerError", error)) from None
         execution = _ContainerExecution(container, output)
         self._running.add(execution)
         execution.ended.add_done_callback(lambda _: self._running.discard(execution))
@@ -70,7 +65,7 @@ class DockerRunner:
         try:
             self._client.images.get(image)
         except ImageNotFound:
-            self._client.images.pull(image)
+            self._pull(image)
         needs = {need["type"]: int(need["value"]) for need in task.container.get("resourceRequirements", ())}
         shared = task.container.get("linuxParameters", {}).get("sharedMemorySize")
         options: dict[str, Any] = {"shm_size": f"{shared}m"} if shared else {}
@@ -93,6 +88,12 @@ class DockerRunner:
             container.remove(force=True)
             raise
         return container
+
+    def _pull(self, image: str) -> None:
+        try:
+            self._client.images.pull(image)
+        except DockerException as error:
+            raise CannotStartError(_words("CannotPullContainerError", error)) from None
 
     def _remove_all(self) -> None:
         """Also those whose start was under way when the end came."""
@@ -131,3 +132,8 @@ class _ContainerExecution:
             code = int(self._container.wait()["StatusCode"])
             self._container.remove(v=True)
         self._loop.call_soon_threadsafe(self.ended.set_result, code)
+
+
+def _words(kind: str, error: DockerException) -> str:
+    """Return ECS's words for an error of Docker's."""
+    return f"{kind}: Error response from daemon: {getattr(error, 'explanation', None) or error}"

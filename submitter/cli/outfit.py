@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from submitter import images
 from submitter.cli.output import note
+from submitter.errors import UsageError
 from submitter.preflight import check_image
 from submitter.provenance import Commit, git_tag
 from submitter.secrets import Secrets, collect
@@ -59,6 +60,10 @@ class Extras:
         more = [tag] if self.auto_tag and (tag := git_tag()) else []
         return variables(os.environ, name=name, commit=commit, more_tags=more)
 
+    def build_options(self, image: str) -> images.BuildOptions:
+        """Return what is to be built."""
+        return images.BuildOptions(image=image, archs=self.archs, push=self.push, build_args=self.build_arg)
+
     def build_image(self, image: str) -> str | None:
         """Build the image where that is asked for; return the digest of what was pushed.
 
@@ -66,11 +71,9 @@ class Extras:
             ConfigurationError: Docker cannot, or failed.
             UsageError: It can never work.
         """
-        if not self.build:
-            return None
-        return build_and_push(
-            images.BuildOptions(image=image, archs=self.archs, push=self.push, build_args=self.build_arg)
-        )
+        if self.push and not self.build:
+            raise UsageError("--push pushes what --build has built.", "Add --build.")
+        return build_and_push(self.build_options(image)) if self.build else None
 
 
 def build_and_push(options: images.BuildOptions) -> str | None:
@@ -102,6 +105,10 @@ def outfit(
     spec, record, image = prepared.spec, prepared.record, prepared.record.image
     commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
     more = extras.variables(record.command, prepared.name, commit, secrets)
+    if extras.build:
+        images.check_platforms(extras.build_options(image), prepared.queue.architecture, prepared.queue.name)
+        if not extras.push:
+            note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
     digest = None if dry_run else extras.build_image(image)
     if extras.keep_image:
         digest = _begun_with(connection, prepared) or digest
