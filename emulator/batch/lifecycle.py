@@ -3,7 +3,7 @@
 Source: Batch user guide, "Job states", "Array jobs", "Job dependencies".
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 
 from emulator.batch.model import (
@@ -39,6 +39,8 @@ class Lifecycle:
         self._now_ms = now_ms
         self._runnable = runnable
         self._dependents: defaultdict[str, list[AnyJob]] = defaultdict(list)
+        self._ended: deque[AnyJob] = deque()
+        self._telling = False
 
     def admit(self, job: AnyJob) -> None:
         """Take a job out of SUBMITTED: to RUNNABLE, to PENDING for its dependencies, or to FAILED at once."""
@@ -49,7 +51,7 @@ class Lifecycle:
             return
         self.move(job, PENDING)
         for dependency in job.spec.depends_on:
-            if "jobId" in dependency:
+            if "jobId" in dependency and self._status_of(dependency["jobId"]) not in FINAL:
                 self._dependents[dependency["jobId"]].append(job)
         self._consider(job)
 
@@ -64,15 +66,30 @@ class Lifecycle:
             job.started_at = now
             if isinstance(job, Job) and job.array is not None and job.array.started_at is None:
                 job.array.started_at = now
-        if status not in FINAL:
+        if status in FINAL:
+            job.stopped_at = now
+            self._ended.append(job)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let go on, or fail, what depends on jobs that have ended.
+
+        One after the other, not by recursion: the end of one job can be that of thousands in a row.
+        """
+        if self._telling:
             return
-        job.stopped_at = now
-        if isinstance(job, Job) and job.array is not None:
-            self._child_ended(job, job.array)
-        else:
-            self._store.ended(job)
-            for dependent in self._dependents.pop(job.id, ()):
-                self._consider(dependent)
+        self._telling = True
+        try:
+            while self._ended:
+                job = self._ended.popleft()
+                if isinstance(job, Job) and job.array is not None:
+                    self._child_ended(job, job.array)
+                else:
+                    self._store.ended(job)
+                    for dependent in self._dependents.pop(job.id, ()):
+                        self._consider(dependent)
+        finally:
+            self._telling = False
 
     def fail_waiting(self, job: AnyJob, reason: str, *, cancelled: bool = False, terminated: bool = False) -> None:
         """Fail a job that has not been placed; of an array every such child."""
@@ -96,7 +113,7 @@ class Lifecycle:
                 self._consider_child(dependent, child.serial)
         if _by_child(array):
             self._consider_child(array, child.serial + 1)
-        if ended < array.size:
+        if ended < array.size or array.status in FINAL:
             return
         if array.counts[FAILED]:
             # A reason is there when somebody ended the array; it says more than that children failed.

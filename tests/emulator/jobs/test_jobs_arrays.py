@@ -33,6 +33,17 @@ def test_each_child_knows_its_index_and_the_parent_sums_them_up(lab: Any) -> Non
         assert lab.log(child["container"]["logStreamName"]) == [f"{array_id}:{index} {index}/3"]
 
 
+def test_one_end_can_be_that_of_thousands_in_a_row(lab: Any) -> None:
+    """Children that wait for the one before them, and arrays that wait for it child by child; a week later all go."""
+    first = lab.submit("exit 3", size=3000, dependsOn=[{"type": "SEQUENTIAL"}])
+    second = lab.submit("true", size=3000, dependsOn=[{"type": "N_TO_N", "jobId": first}])
+    assert lab.ended(first)["arrayProperties"]["statusSummary"]["FAILED"] == 3000
+    assert lab.ended(second)["arrayProperties"]["statusSummary"]["FAILED"] == 3000
+    assert lab.job(f"{first}:2999")["statusReason"] == "Dependent Job failed"
+    lab.server.control.advance(8 * 24 * 3600)
+    assert lab.batch.describe_jobs(jobs=[first, second])["jobs"] == []
+
+
 def test_the_parent_is_pending_while_children_run_and_fails_when_one_failed(lab: Any, tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     array_id = lab.submit(f"until [ -e {go_on} ]; do sleep 0.02; done; [ $AWS_BATCH_JOB_ARRAY_INDEX != 1 ]", size=3)
