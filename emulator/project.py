@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Self
 
 from emulator.home import CHECKOUT, STACK, Home
 from emulator.plugin.install import install
@@ -33,7 +34,7 @@ class Project:
         self.home = home
 
     @classmethod
-    def copy(cls, folder: Path, home: Home) -> "Project":
+    def copy(cls, folder: Path, home: Home) -> Self:
         """Copy the project into an empty folder, so that its stack files are not the checkout's."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in _PROGRAM:
