@@ -29,6 +29,12 @@ def test_uv_run_downloads_nothing(engine: "Engine", image: str) -> None:
     assert done.stdout == "(4,)\n"
 
 
+def test_nothing_that_could_hold_a_secret_is_copied_into_it(engine: "Engine", image: str) -> None:
+    there = engine.run(image, "ls", "-A", "/app").stdout.split()
+    assert "examples" in there
+    assert not [name for name in there if name in {".git", ".emulator", ".env", ".venv"} or name.startswith("Pulumi.")]
+
+
 def test_the_example_trains_in_it_as_a_user_without_rights(engine: "Engine", image: str) -> None:
     command = "id -u; python examples/train.py --seed 1 --total-timesteps 600 >/dev/null && touch written && echo done"
     user, said = engine.run("--network=none", image, "bash", "-c", command).stdout.split()

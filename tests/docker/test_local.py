@@ -133,6 +133,14 @@ def test_a_dry_run_counts_dockers_cores_and_its_script_runs(engine: "Engine", im
         engine("docker", "rm", name)
 
 
+def test_gpus_are_asked_of_docker(engine: "Engine", image: str, tmp_path: Path) -> None:
+    """There are none here: Docker's own refusal shows that it was asked for the one that the run should have."""
+    done = engine(*LOCAL, "--image", image, "--gpus", "0", "--command", "true", "--log-dir", str(tmp_path), check=False)
+    assert done.returncode == 1
+    assert "it did not start" in done.stderr
+    assert "gpu" in done.stderr
+
+
 def test_an_image_that_is_nowhere_is_one_sentence(engine: "Engine", registry: str) -> None:
     refused = engine(*LOCAL, "--image", f"{registry}/nothing:1", check=False)
     assert refused.returncode == 3

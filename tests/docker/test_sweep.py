@@ -151,3 +151,19 @@ def test_a_build_that_fails_submits_nothing_and_keeps_dockers_words(
     assert "this-went-wrong" in done.stderr
     assert "Error: broken:1 could not be built: docker exited with 1." in done.stderr
     assert submitter(project, engine, "status", "broken", check=False).returncode == 2
+
+
+def test_a_key_reaches_the_container_and_no_file_of_the_stack_or_the_account(
+    project: Project, engine: "Engine", image: str
+) -> None:
+    command = 'printf %s "$WANDB_API_KEY" | tr a-z A-Z; : --track {seed}'
+    run = ("run", *QUEUE, "--name", "key", "--image", image, "--command", command, "--wait")
+    submitter(project, engine, *run, WANDB_API_KEY="sentinel-5f0c1e")
+    assert submitter(project, engine, "logs", "key").stdout == "SENTINEL-5F0C1E\n"
+    state = project.pulumi("stack", "export", "--show-secrets", capture=True).stdout
+    preview = project.pulumi("preview", "--json", "--show-secrets", "--refresh", capture=True).stdout
+    assert "aws:secretsmanager/secret:Secret" in state
+    assert "sentinel-5f0c1e" not in state + preview
+    files = [file for folder in (project.home.folder, project.folder) for file in folder.rglob("*") if file.is_file()]
+    assert project.home.log in files
+    assert not [file for file in files if b"sentinel-5f0c1e" in file.read_bytes()]

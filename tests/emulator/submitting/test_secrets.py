@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,20 @@ def test_a_job_reads_its_owners_key_and_variables(submitter: Submitter, monkeypa
         project, tags, token, seed = rest.split()
         assert (project, token, seed) == ("rl", "token", "1")
         assert tags.split(",")[0] == "first"
+
+
+def test_auto_tag_tags_the_runs_as_cleanrls_benchmark_script_does(
+    submitter: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    git = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org"]
+    for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "x"], ["tag", "v1.0.0b2"]):
+        subprocess.run([*git, *command], check=True)
+    options = ("--wandb-key", "key", "--auto-tag", "--wait", "--poll", "0.1")
+    assert submitter(*RUN, "echo $WANDB_TAGS; : {seed}", *options).code == 0
+    name, commit, tag = submitter("logs", "first").out.strip().split(",")
+    assert (name, tag) == ("first", "v1.0.0b2")
+    assert commit.startswith("git-")
 
 
 def test_an_unfinished_runs_label_is_in_use(
