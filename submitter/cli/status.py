@@ -123,7 +123,7 @@ def _frame(connection: "Connection", status: "SweepStatus", rows: int) -> str:
     linked = connection.with_links(replace(status, runs=tuple(shown)))
     lines.append(_table(status, linked.runs))
     if len(shown) < len(status.runs):
-        lines.append(f"... and {render.count(len(status.runs) - len(shown), 'run')} more")
+        lines.append(f"... and {len(status.runs) - len(shown):,} more")
     return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """`submitter wait`, and `run --wait`."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -68,7 +69,9 @@ def runs_go_on(sweep: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"\nThe runs go on; `submitter status {sweep}` tells how they stand.")
+        if sys.stderr.isatty():
+            note("")  # after the ^C
+        note(f"The runs go on; `submitter status {sweep}` tells how they stand.")
         raise
 
 

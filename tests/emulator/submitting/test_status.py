@@ -84,9 +84,10 @@ def test_a_reclaimed_run_says_so_in_its_next_attempt(machine: Any, wait_until: W
 def test_a_run_that_was_reclaimed_at_its_last_attempt_says_so(machine: Any, wait_until: WaitUntil) -> None:
     machine.run([1, 2], command="sleep 600; echo {seed}", attempts=1)
     wait_until(lambda: machine.status().counts.get("running") == 2)
+    lost: set[str] = set()
     for run in machine.status(runs=True).runs:
-        if machine.run_status(run.number).status == "running":
-            machine.server.control.reclaim(run.job)
+        if run.job not in lost:  # both may be on one host
+            lost |= set(machine.server.control.reclaim(run.job))
     assert ended(machine, wait_until).counts == {"failed": 2}
     assert {run.reason for run in machine.status(runs=True).runs} == {SPOT_RECLAIMED}
 

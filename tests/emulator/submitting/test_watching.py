@@ -1,0 +1,238 @@
+"""How people and scripts look at runs: status, watching in place, waiting, and logs, as they are typed."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.faults import Rule
+from emulator.server import EmulatorServer
+
+QUEUE = "c5a-large-spot"
+LINK = "https://wandb.ai/lab/project/runs/"
+PRINTS_LINK = 'echo "wandb: View run at https://wandb.ai/lab/project/runs/$WANDB_RUN_ID"; test {seed} != 2'
+Submitter = Callable[..., Any]
+
+
+def run(command: str, *more: str) -> tuple[str, ...]:
+    return ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", command, *more)
+
+
+def done(submitter: Submitter, command: str = PRINTS_LINK, *more: str) -> None:
+    submitter(*run(command, "--num-seed", "3", "--attempts", "1", *more, "--wait", "--poll", "0.1"))
+
+
+def test_each_run_is_told_with_times_log_and_the_link_that_it_has_printed(submitter: Submitter) -> None:
+    done(submitter)
+    runs = submitter("status", "first", "--runs", "--json").document["runs"]
+    assert [(run["status"], run["reason"]) for run in runs] == [
+        ("succeeded", None),
+        ("failed", "exit code 1"),
+        ("succeeded", None),
+    ]
+    for run in runs:
+        assert run["started_at_ms"] <= run["stopped_at_ms"]
+        assert run["wandb_url"] == f"{LINK}{run['run_id']}"
+        assert run["log_stream"]
+    header, *lines = submitter("status", "first", "--runs").out.splitlines()[1:]
+    assert header.split("  ")[0] == "run"
+    assert [name in header for name in ("seed", "state", "attempt", "started", "ran for", "reason", "W&B", "log")]
+    assert "failed" in lines[1]
+    assert "exit code 1" in lines[1]
+    assert f"{LINK}{runs[1]['run_id']}" in lines[1]
+
+
+def test_chosen_runs_are_told_and_only_they_are_asked_for(submitter: Submitter, server: EmulatorServer) -> None:
+    submitter(*run("exec sleep 60 # {seed}", "--num-seed", "1000"))
+    server.control.record.clear()
+    chosen = submitter("status", "first", "--seed", "700", "--json").document
+    assert [run["seed"] for run in chosen["runs"]] == [700]
+    assert sum(chosen["counts"].values()) == 1000
+    made = [call.operation for call in server.control.record.calls("batch")]
+    assert made == ["DescribeJobs", "DescribeJobs"]
+    assert server.control.record.calls("logs") == []
+
+
+def test_failed_runs_are_chosen_by_their_state(submitter: Submitter) -> None:
+    done(submitter)
+    assert [r["seed"] for r in submitter("status", "first", "--failed", "--json").document["runs"]] == [2]
+    assert submitter("logs", "first", "--failed").out.count("View run") == 1
+
+
+def test_counts_are_one_call_and_a_query(submitter: Submitter, server: EmulatorServer) -> None:
+    submitter(*run("exec sleep 60 # {seed}", "--num-seed", "1000"))
+    server.control.record.clear()
+    submitter("status", "first")
+    operations = [call.operation for call in server.control.record.calls()]
+    assert operations == ["GetCallerIdentity", "Query", "DescribeJobs"]
+
+
+def test_watching_without_a_terminal_prints_a_line_whenever_the_counts_change(submitter: Submitter) -> None:
+    submitter(*run("sleep 0.5; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
+    watched = submitter("status", "first", "--watch", "--poll", "0.1")
+    lines = watched.out.splitlines()
+    assert watched.code == 0
+    assert len(lines) == len(set(lines))
+    assert lines[-1].endswith("first: 3 runs: 1 failed, 2 succeeded")
+    assert "\x1b" not in watched.out
+    again = submitter("status", "first", "--watch", "--runs", "--json").out.splitlines()
+    assert [json.loads(line)["counts"] for line in again] == [{"succeeded": 2, "failed": 1}]
+    assert len(json.loads(again[0])["runs"]) == 3
+
+
+@pytest.fixture
+def typed(submitter: Submitter) -> Callable[..., list[str]]:
+    """The command line of a process of its own, in the environment that `submitter` has."""
+    del submitter
+    return lambda *arguments: [sys.executable, "-m", "submitter", *arguments]
+
+
+def read_until(terminal: int, text: str) -> str:
+    seen = b""
+    while text.encode() not in seen:
+        seen += os.read(terminal, 4096)
+    return seen.decode()
+
+
+def test_watching_on_a_terminal_draws_over_itself_and_ctrl_c_leaves_the_terminal_as_it_was(
+    submitter: Submitter, typed: Callable[..., list[str]]
+) -> None:
+    submitter(*run("exec sleep 60 # {seed}", "--num-seed", "3"))
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        typed("status", "first", "--watch", "--runs", "--poll", "0.1"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    assert "running" in read_until(ours, "\x1b[J")
+    read_until(ours, "A\r")
+    process.send_signal(signal.SIGINT)
+    assert "\x1b[?" not in read_until(ours, "The runs go on")
+    assert process.wait(timeout=60) == 130
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_ctrl_c_while_waiting_says_that_the_runs_go_on_and_they_do(
+    submitter: Submitter, typed: Callable[..., list[str]]
+) -> None:
+    submitter(*run("exec sleep 60 # {seed}", "--num-seed", "2"))
+    process = subprocess.Popen(typed("wait", "first", "--poll", "0.1"), stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "2 runs" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "The runs go on; `submitter status emulator/first`" in said
+    assert "Traceback" not in said
+    assert set(submitter("status", "first", "--json").document["counts"]) <= {"running", "starting"}
+
+
+def test_waiting_stops_at_the_first_failure_on_request(submitter: Submitter) -> None:
+    submitter(*run("test {seed} != 2 && exec sleep 60", "--num-seed", "2", "--attempts", "1"))
+    waited = submitter("wait", "first", "--fail-fast", "--poll", "0.1")
+    assert waited.code == 1
+    assert "1 failed" in waited.err
+
+
+def test_expired_credentials_while_waiting_are_told_with_how_to_log_in(
+    submitter: Submitter, server: EmulatorServer
+) -> None:
+    done(submitter, "echo {seed}")
+    server.control.faults.add(Rule(service="dynamodb", operation="Query", kind="expired", count=1))
+    waited = submitter("wait", "first", "--poll", "0.1")
+    assert waited.code == 0
+    assert "Log in again in another terminal (`aws sso login`" in waited.err
+
+
+def test_logs_of_several_runs_have_prefixes_also_when_they_are_followed(submitter: Submitter) -> None:
+    submitter(*run("for n in 1 2; do echo {seed}.$n; sleep 0.2; done", "--num-seed", "2"))
+    lines = submitter("logs", "first", "-f").out.splitlines()
+    for seed in (1, 2):
+        assert [line for line in lines if f"seed={seed}" in line] == [f"seed={seed} | {seed}.{n}" for n in (1, 2)]
+    assert len(lines) == 4
+    assert submitter("logs", "first", "--seed", "1", "--grep", "2$").out == "1.2\n"
+    assert submitter("logs", "first", "--seed", "1", "--tail", "1").out == "1.2\n"
+    assert submitter("logs", "first", "--since", "1h", "--attempt", "1", "--index", "1").out == "1.1\n1.2\n"
+
+
+def test_logs_are_written_into_a_file_for_each_run(submitter: Submitter, tmp_path: Path) -> None:
+    done(submitter, "echo {env-id} says {seed}", "--grid", "env-id=a/b,c")
+    folder = tmp_path / "logs"
+    written = submitter("logs", "first", "--output", str(folder))
+    assert written.out == ""
+    assert written.err == f"6 logs written into {folder}.\n"
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {
+        f"{number:05}-env-id={name.replace('/', '_')}_seed={seed}.log": f"{name} says {seed}\n"
+        for number, (seed, name) in enumerate(((s, n) for s in (1, 2, 3) for n in ("a/b", "c")), 1)
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--since", "yesterday", "'yesterday' is neither a span nor a time."),
+        ("--grep", "(", "--grep ( is no regular expression"),
+        ("--tail", "0", "Invalid value for '--tail'"),
+        ("--where", "lr=1", "--where lr=1 does not name a parameter"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(submitter: Submitter, option: str, value: str, sentence: str) -> None:
+    done(submitter, "echo {seed}")
+    refused = submitter("logs", "first", option, value)
+    assert refused.code == 2
+    assert sentence in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_runs_without_a_log_are_told_why_on_standard_error(submitter: Submitter, server: EmulatorServer) -> None:
+    server.control.set_capacity("spot", available=False)
+    submitter(*run("echo {seed}", "--num-seed", "2"))
+    nothing = submitter("logs", "first")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "seed=1 | There is no log yet, the run is runnable: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY" in nothing.err
+
+
+def test_a_sweep_is_shown_from_the_ledger_alone_a_year_later(submitter: Submitter, server: EmulatorServer) -> None:
+    done(submitter, "echo {env-id} {seed}", "--grid", "env-id=a,b")
+    server.control.advance(365 * 86_400)
+    server.control.record.clear()
+    shown = submitter("show", "first", "--json").document
+    assert server.control.record.calls("batch") == []
+    assert (shown["owner"], shown["command"], shown["image"]) == ("emulator", "echo {env-id} {seed}", "trainer:1")
+    assert (shown["values"], shown["seeds"], shown["runs"]) == ({"env-id": ["a", "b"]}, "1-3", 6)
+    assert {"commit", "dirty", "digest"} <= set(shown)
+    assert [(entry["kind"], entry["runs"]) for entry in shown["submissions"]] == [("run", "1-6")]
+    text = submitter("show", "first").out
+    assert "values:     env-id=a|b" in text
+    assert "seeds:      1-3" in text
+    assert submitter("status", "first", "--json").document["counts"] == {"succeeded": 6}
+
+
+def test_sweeps_of_others_are_listed_on_request(submitter: Submitter) -> None:
+    submitter(*run("echo {seed}"))
+    submitter(*run("echo {seed}"), "--owner", "bob")
+    assert [s["sweep"] for s in submitter("list", "--json").document["sweeps"]] == ["emulator/first"]
+    assert submitter("list", "--mine", "--json").out == submitter("list", "--json").out
+    assert {s["sweep"] for s in submitter("list", "--all", "--json").document["sweeps"]} == {
+        "emulator/first",
+        "bob/first",
+    }
+
+
+def test_commands_and_options_are_completed(typed: Callable[..., list[str]]) -> None:
+    environment = {**os.environ, "_SUBMITTER_COMPLETE": "bash_complete", "COMP_WORDS": "submitter w", "COMP_CWORD": "1"}
+    completed = subprocess.run(typed(), env=environment, capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["plain,why", "plain,wait"]
