@@ -5,7 +5,7 @@ is quick enough for the event loop. moto keeps its backends per process, so one 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -160,7 +160,9 @@ class Account:
             return False
         statements = json.loads(role.assume_role_policy_document)["Statement"]
         for statement in statements if isinstance(statements, list) else [statements]:
-            services = statement.get("Principal", {}).get("Service", [])
+            principal = statement.get("Principal", {})
+            # "*" means every principal of AWS's accounts; a service is only meant where it is named.
+            services = [] if principal == "*" else principal.get("Service", [])
             if statement["Effect"] == "Allow" and service in ([services] if isinstance(services, str) else services):
                 return True
         return False
@@ -293,19 +295,25 @@ class Account:
         if not self.log_group_exists(name):
             self._logs.create_log_group(name, {})
 
-    def put_log_events(self, group: str, stream: str, events: Iterable[tuple[int, str]]) -> None:
+    def put_log_events(self, group: str, stream: str, events: Sequence[tuple[int, str]]) -> None:
         """Append events, pairs of epoch milliseconds and message, to a stream that is made when it is missing.
 
         Raises:
             LookupError: The log group does not exist.
         """
-        if not self.log_group_exists(group):
+        from moto.logs.models import LogStream  # noqa: PLC0415 - most of an account's users never wait for logs
+
+        found = self._logs.groups.get(group)
+        if found is None:
             raise LookupError("ResourceNotFoundException: The specified log group does not exist.")
-        self._logs.ensure_log_stream(group, stream)
-        # Past the front of moto's backend on purpose: it refuses events by the real time, not by the account's clock.
-        self._logs.groups[group].put_log_events(
-            stream, [{"timestamp": timestamp, "message": message} for timestamp, message in events]
-        )
+        if stream not in found.streams:
+            # A request may be going through the streams in its own thread: the mapping is replaced, never changed.
+            found.streams = {**found.streams, stream: LogStream(found, stream)}
+        if events:
+            # Past the front of moto's backend on purpose: it refuses events by real time, not by the account's clock.
+            found.put_log_events(
+                stream, [{"timestamp": timestamp, "message": message} for timestamp, message in events]
+            )
 
 
 def _found(look_up: Any, key: str | None) -> Any:

@@ -17,8 +17,13 @@ TASK_EXITED = "Essential container in task exited"
 TASK_NOT_STARTED = "Task failed to start"
 TIMED_OUT = "Job attempt duration exceeded timeout"
 DEFAULT_LOG_GROUP = "/aws/batch/job"
+TASK_SERVICE = "ecs-tasks.amazonaws.com"
 STOP_SECONDS = 30.0
 """From SIGTERM to SIGKILL: ECS_CONTAINER_STOP_TIMEOUT, "Amazon ECS container agent configuration"."""
+
+
+class TaskRefusedError(Exception):
+    """ECS does not start the task; the message is the status reason in its words."""
 
 
 def log_target(job: Job, attempt: Attempt) -> tuple[str, str] | None:
@@ -73,21 +78,19 @@ class AttemptRun:
         """Start the task, tell `running` when it does, and return when nothing of it is left."""
         log: LogStream | None = None
         try:
-            log = self._open_log(write)
+            self._check_roles()
             task = Task(
                 id=self.attempt.task_id,
                 command=tuple(self._job.spec.container.get("command", ())),
                 environment=self._variables(),
                 container=self._job.spec.container,
             )
+            log = self._open_log(write)
             self._execution = await runner.start(task, log.feed if log else lambda _: None)
         except CannotStartError as error:
             self.attempt.reason, self.attempt.status_reason = str(error), TASK_NOT_STARTED
-        except LookupError as error:
-            self.attempt.status_reason = (
-                "ResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval "
-                f"failed: unable to retrieve secret from asm: service call has been retried 1 time(s): {error}"
-            )
+        except TaskRefusedError as error:
+            self.attempt.status_reason = str(error)
         else:
             self.attempt.started_at = self._clock.now_ms()
             running()
@@ -110,7 +113,23 @@ class AttemptRun:
         self.interruption = reason
         self._send(SIGKILL)
 
+    def _check_roles(self) -> None:
+        """Let ECS assume the job's roles, which it does before anything of the task is made.
+
+        Raises:
+            TaskRefusedError: A role does not exist, or does not trust ECS.
+        """
+        for member in ("executionRoleArn", "jobRoleArn"):
+            role = self._job.spec.container.get(member)
+            if role and not self._account.role_trusts(role, TASK_SERVICE):
+                raise TaskRefusedError(
+                    f"ECS was unable to assume the role '{role}' that was provided for this task. Please verify that "
+                    "the role being passed has the proper trust relationship and permissions and that your IAM user "
+                    "has permissions to pass this role."
+                )
+
     def _open_log(self, write: LogWriter) -> LogStream | None:
+        """Do what the awslogs driver does before the container starts: find the group and make the stream."""
         target = log_target(self._job, self.attempt)
         if target is None:
             return None
@@ -124,10 +143,11 @@ class AttemptRun:
                     "not exist."
                 )
             self._account.create_log_group(group)
+        write(group, stream, [])
         return LogStream(write, self._clock.now_ms, group, stream)
 
     def _variables(self) -> dict[str, str]:
-        """The job's variables and secrets; raises LookupError for a secret that is not there."""
+        """The job's variables and secrets; raises TaskRefusedError for a secret that is not there."""
         number = len(self._job.attempts) + 1
         secrets = {
             secret["name"]: resolve_secret(self._account, secret["valueFrom"])
@@ -171,10 +191,14 @@ def resolve_secret(account: "Account", value_from: str) -> str:
     Source: Amazon ECS developer guide, "Pass Secrets Manager secrets through environment variables".
 
     Raises:
-        LookupError: There is no such secret, key or version.
+        TaskRefusedError: There is no such secret, key or version.
     """
     parts = value_from.split(":")
-    if len(parts) <= 7:
-        return account.secret_value(value_from)
-    json_key, label, version = [*parts[7:], "", ""][:3]
-    return account.secret_value(":".join(parts[:7]), json_key, label, version)
+    json_key, label, version = [*parts[7:], "", "", ""][:3]
+    try:
+        return account.secret_value(":".join(parts[:7]), json_key, label, version)
+    except LookupError as error:
+        raise TaskRefusedError(
+            "ResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval "
+            f"failed: unable to retrieve secret from asm: service call has been retried 1 time(s): {error}"
+        ) from None

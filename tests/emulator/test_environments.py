@@ -1,5 +1,6 @@
 """Compute environments as AWS has them: states, in-place updates or not, deletion."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,17 @@ def test_a_service_role_that_batch_may_not_assume_makes_it_invalid_and_an_update
     assert "sts:AssumeRole" in described(aws)["statusReason"]
     batch.update_compute_environment(computeEnvironment="environment", serviceRole=role("right", "batch"))
     wait_until(lambda: described(aws)["status"] == "VALID")
+
+
+def test_a_role_that_trusts_everybody_names_no_service(
+    aws: Aws, environment: Callable[..., Any], subtests: pytest.Subtests
+) -> None:
+    for number, principal in enumerate(("*", {"AWS": "*"})):
+        allow = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        made = aws("iam").create_role(RoleName=f"everybody{number}", AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+        with subtests.test(principal=principal):
+            assert environment(f"e{number}", serviceRole=made)["status"] == "INVALID"
 
 
 def test_a_launch_template_is_found_by_id_name_and_version(aws: Aws, environment: Callable[..., Any]) -> None:

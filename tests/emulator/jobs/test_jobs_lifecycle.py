@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,7 @@ def test_a_job_passes_through_the_states_of_batch(lab: Any, tmp_path: Path) -> N
 def test_output_can_be_read_while_the_job_runs(lab: Any) -> None:
     job_id = lab.submit("echo begun; exec sleep 600")
     stream = lab.reaches(job_id, "RUNNING")["container"]["logStreamName"]
-    streams = lab.aws("logs").describe_log_streams
-    lab.wait_until(lambda: streams(logGroupName="jobs")["logStreams"])
-    assert lab.log(stream) == ["begun"]
+    assert lab.wait_until(lambda: lab.log(stream)) == ["begun"]
     assert lab.job(job_id)["status"] == "RUNNING"
 
 
@@ -126,6 +125,10 @@ def test_a_failing_command_fails_the_job_with_its_exit_code(lab: Any) -> None:
     assert (killed["status"], killed["container"]["exitCode"]) == ("FAILED", 137)
 
 
+def test_a_job_that_says_nothing_has_an_empty_log_stream(lab: Any) -> None:
+    assert lab.output(lab.submit("true")) == []
+
+
 def test_each_attempt_has_a_log_stream_of_its_own(lab: Any) -> None:
     job = lab.ended(lab.submit("echo try $AWS_BATCH_JOB_ATTEMPT; exit 5", retryStrategy={"attempts": 3}))
     assert job["status"] == "FAILED"
@@ -165,12 +168,12 @@ def test_a_timeout_ends_the_attempt_and_is_not_retried(lab: Any) -> None:
 
 
 def test_terminate_asks_first_and_kills_after_half_a_minute(lab: Any, tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
-    polite = lab.submit("trap 'echo asked; exit 7' TERM; while :; do sleep 0.02; done", retryStrategy={"attempts": 3})
-    deaf = lab.submit(f"trap '' TERM; echo > {ready}; while :; do sleep 0.02; done")
+    script = f"trap {{}} TERM; echo > {tmp_path}/{{}}; while :; do sleep 0.02; done"
+    polite = lab.submit(script.format("'echo asked; exit 7'", "polite"), retryStrategy={"attempts": 3})
+    deaf = lab.submit(script.format("''", "deaf"))
     for job_id in (polite, deaf):
         lab.reaches(job_id, "RUNNING")
-    lab.wait_until(ready.exists)
+    lab.wait_until(lambda: (tmp_path / "polite").exists() and (tmp_path / "deaf").exists())
     lab.batch.terminate_job(jobId=polite, reason="enough of it")
     job = lab.ended(polite)
     assert (job["status"], job["statusReason"], job["isTerminated"]) == ("FAILED", "enough of it", True)
@@ -236,14 +239,29 @@ def test_without_a_log_configuration_lines_go_to_the_group_of_batch(lab: Any) ->
     assert lab.log(job["container"]["logStreamName"], "/aws/batch/job") == ["here"]
 
 
-def test_secrets_are_resolved_by_arn_json_key_and_label(lab: Any) -> None:
+@pytest.mark.parametrize("member", ["executionRoleArn", "jobRoleArn"])
+def test_a_role_that_ecs_may_not_assume_fails_the_attempt(
+    lab: Any, role: Callable[[str, str], str], member: str
+) -> None:
+    other, right = role("other", "ec2"), role("right", "ecs-tasks")
+    missing = f"{other}-that-is-not-there"
+    for arn in (other, missing):
+        job = lab.ended(lab.submit("true", jobDefinition=lab.define("with-role", **{member: arn})))
+        assert (job["status"], len(job["attempts"])) == ("FAILED", 1)
+        assert job["statusReason"].startswith(f"ECS was unable to assume the role '{arn}' that was provided for this")
+        assert "exitCode" not in job["container"]
+    job_id = lab.submit("true", jobDefinition=lab.define("with-role", **{member: right}))
+    assert lab.ended(job_id)["status"] == "SUCCEEDED"
+
+
+def test_secrets_are_resolved_by_arn_json_key_and_label(lab: Any, role: Callable[[str, str], str]) -> None:
     secret = lab.aws("secretsmanager").create_secret(Name="keys", SecretString=json.dumps({"KEY": "old"}))
     lab.aws("secretsmanager").put_secret_value(
         SecretId="keys", SecretString=json.dumps({"KEY": "new"}), VersionStages=["mine"]
     )
     definition = lab.define(
         "secret",
-        executionRoleArn="arn:aws:iam::123456789012:role/execution",
+        executionRoleArn=role("execution", "ecs-tasks"),
         secrets=[
             {"name": "LABELLED", "valueFrom": f"{secret['ARN']}:KEY:mine:"},
             {"name": "CURRENT", "valueFrom": f"{secret['ARN']}:KEY::"},
@@ -255,11 +273,13 @@ def test_secrets_are_resolved_by_arn_json_key_and_label(lab: Any) -> None:
     assert "old" not in json.dumps(lab.job(job_id))
 
 
-def test_a_secret_that_is_not_there_fails_the_attempt_in_the_words_of_ecs(lab: Any) -> None:
+def test_a_secret_that_is_not_there_fails_the_attempt_in_the_words_of_ecs(
+    lab: Any, role: Callable[[str, str], str]
+) -> None:
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:none-AbCdEf"
     definition = lab.define(
         "secret",
-        executionRoleArn="arn:aws:iam::123456789012:role/execution",
+        executionRoleArn=role("execution", "ecs-tasks"),
         secrets=[{"name": "KEY", "valueFrom": arn}],
     )
     job = lab.ended(lab.submit("true", jobDefinition=definition))
