@@ -58,7 +58,8 @@ def run_command(
     if extras.provider == "local" or not (given["queue"] or extras.provider):
         from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
 
-        (here.run_local if extras.provider == "local" else here.dry_run)(given, extras, as_json=as_json)
+        really = extras.provider == "local" and not dry_run
+        (here.run_local if really else here.dry_run)(given, extras, as_json=as_json)
         return
     if given["queue"] is None:
         there = ", ".join(connection.contract.queue_names) or "none"
