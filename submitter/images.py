@@ -192,7 +192,8 @@ def _docker(*arguments: str, text: str | None = None, timeout_seconds: float | N
     except subprocess.TimeoutExpired as error:
         raise ConfigurationError(f"`docker {arguments[0]}` gave no answer in {timeout_seconds:g} seconds.") from error
     if done.returncode:
-        if "is not a docker command" in done.stderr or "unknown command" in done.stderr:
+        # The last one is docker's own usage, where buildx would have given its own.
+        if any(words in done.stderr for words in ("not a docker command", "unknown command", "docker [OPTIONS] COMM")):
             raise ConfigurationError("Docker has no buildx.", _NO_DOCKER)
         said = " ".join(done.stderr.split()).removeprefix("ERROR: ") or f"exit code {done.returncode}"
         raise ConfigurationError(f"`docker {arguments[0]} {arguments[1]}` failed: {said}")

@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from submitter.errors import ConfigurationError, UsageError
-from submitter.session import client_config
 from submitter.tracking import API_KEY
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ class SecretStore:
     """The stack's secret."""
 
     def __init__(self, session: "boto3.Session", secret_arn: str) -> None:
+        from submitter.session import client_config  # noqa: PLC0415 - so that `run --help` does not pay for boto3
+
         self._client: SecretsManagerClient = session.client("secretsmanager", config=client_config())
         self._arn = secret_arn
 

@@ -3,15 +3,18 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = {"boto3", "botocore", "docker", "pulumi", "pulumi_aws", "wandb", "grpc"}
 
 
-def test_help_loads_no_heavy_library() -> None:
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status", "--help"], ["prune", "--help"]])
+def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     """Each would cost every command a good part of a second, also those that need none of them."""
     script = (
         "import sys\n"
         "from submitter.__main__ import main\n"
-        "sys.argv = ['submitter', '--help']\n"
+        f"sys.argv = ['submitter', *{arguments}]\n"
         "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         "print('loaded', *{name.split('.')[0] for name in sys.modules})\n"
