@@ -24,6 +24,7 @@ from submitter.errors import ConfigurationError
 from submitter.images import Reference
 from submitter.names import safe_name
 from submitter.numbers import NumberSet
+from submitter.render import count
 from submitter.secrets import Secrets
 from submitter.sweep import Run
 from submitter.wrapper import wrapper_argv
@@ -119,6 +120,7 @@ class LocalRuns:
         secrets: Values that containers get as variables.
         logs: Folder for the log files.
         ended: Told of each run that has ended, in this thread.
+        say: Told, in sentences, what the user waits for.
     """
 
     def __init__(
@@ -130,9 +132,10 @@ class LocalRuns:
         secrets: Secrets,
         logs: Path,
         ended: Callable[[Ended], None],
+        say: Callable[[str], None],
     ) -> None:
         self._plan, self._engine, self._places = plan, engine, places
-        self._secrets, self._logs, self._tell = secrets, logs, ended
+        self._secrets, self._logs, self._tell, self._say = secrets, logs, ended, say
         self._waiting = iter(plan.runs)
         self._containers: dict[int, Container] = {}
         self._lock = threading.Lock()
@@ -178,6 +181,8 @@ class LocalRuns:
         with self._lock:
             self._stopping = True
             running = list(self._containers.values())
+        if running and seconds:
+            self._say(f"Ending {count(len(running), 'container')}, within {seconds} seconds.")
         stops = [threading.Thread(target=_stop_container, args=(container, seconds)) for container in running]
         for stop in stops:
             stop.start()

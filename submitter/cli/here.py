@@ -3,10 +3,10 @@
 import os
 import shlex
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -24,6 +24,9 @@ from submitter.secrets import Secrets
 from submitter.tracking import API_KEY
 from submitter.variables import parse_variables
 
+if TYPE_CHECKING:
+    from submitter.local import Ended
+
 _SCRIPT_HEAD: Final = (
     "#!/bin/sh",
     "# Made by `submitter run`: a container for each run. Values that are not here, such as WANDB_API_KEY's, are taken",
@@ -34,8 +37,8 @@ _SCRIPT_HEAD: Final = (
 def dry_run(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
     """Print a docker line for each run, and write them into `<exp-script>.docker.sh`; nothing is run."""
     plan, gpus = _plan(given, extras, Secrets({}))
-    extras.build_image(plan.image)
     where = places(_cores(), plan.vcpus, gpus)
+    extras.build_image(plan.image)
     lines = dry_run_lines(plan, where)
     script = Path(f"{extras.exp_script}.docker.sh")
     try:
@@ -58,20 +61,20 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     """
     secrets = extras.secrets(given["command"])
     plan, gpus = _plan(given, extras, secrets)
-    extras.build_image(plan.image)
 
-    from submitter.local import Ended, LocalRuns, connect, ensure_image  # noqa: PLC0415 - imports docker
+    from submitter.local import LocalRuns, connect, ensure_image  # noqa: PLC0415 - imports docker
 
     engine = connect(dict(os.environ))
     where = places(engine.cores, plan.vcpus, gpus)
     if plan.memory_mib is None:
         plan = replace(plan, memory_mib=engine.memory_mib * plan.vcpus // engine.cores)
+    extras.build_image(plan.image)
     ensure_image(engine, plan.image, note)
     logs = extras.log_dir or Path("local-runs") / f"{plan.name}-{plan.nonce}"
     count = len(plan.asked.runs)
     done = 0
 
-    def tell(ended: Ended) -> None:
+    def tell(ended: "Ended") -> None:
         nonlocal done
         done += 1
         how = ended.reason or "succeeded"
@@ -83,26 +86,30 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     note(
         f"{plan.name}: {render.count(count, 'run')} in {plan.image}, {min(len(where), count)} at once; logs in {logs}."
     )
-    ended = LocalRuns(plan, engine, where, secrets=secrets, logs=logs, ended=tell).run()
+    ended = LocalRuns(plan, engine, where, secrets=secrets, logs=logs, ended=tell, say=note).run()
     failed = [one for one in ended if one.reason]
     if as_json:
-        runs = [
-            {
-                "number": one.run.number,
-                "seed": one.run.seed,
-                "params": dict(zip(plan.asked.axes, one.run.row, strict=True)),
-                "exit_code": one.exit_code,
-                "reason": one.reason,
-                "seconds": round(one.seconds, 3),
-                "log": str(one.log),
-            }
-            for one in sorted(ended, key=lambda one: one.run.number)
-        ]
-        click.echo(render.document("local-run", {"name": plan.name, "nonce": plan.nonce, "runs": runs}))
+        click.echo(render.document("local-run", _values(plan, ended)))
     else:
         click.echo(f"{plan.name}: {len(ended) - len(failed)} succeeded, {len(failed)} failed.")
     if failed:
         raise RunsFailedError(f"Not all runs of {plan.name} succeeded.", f"Their logs are in {logs}.")
+
+
+def _values(plan: ContainerPlan, ended: "Sequence[Ended]") -> dict[str, Any]:
+    runs = [
+        {
+            "number": one.run.number,
+            "seed": one.run.seed,
+            "params": dict(zip(plan.asked.axes, one.run.row, strict=True)),
+            "exit_code": one.exit_code,
+            "reason": one.reason,
+            "seconds": round(one.seconds, 3),
+            "log": str(one.log),
+        }
+        for one in sorted(ended, key=lambda one: one.run.number)
+    ]
+    return {"name": plan.name, "nonce": plan.nonce, "runs": runs}
 
 
 def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[ContainerPlan, str | None]:

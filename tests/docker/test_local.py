@@ -91,6 +91,7 @@ def test_ctrl_c_ends_exactly_its_own_containers(
         _, said = running.communicate(timeout=120)
         assert running.returncode == 130
         assert b"Traceback" not in said
+        assert f"Ending {min(9, cores)} container".encode() in said
         assert engine.containers() == ["stranger"]
     finally:
         engine("docker", "rm", "--force", stranger.stdout.strip())

@@ -1,0 +1,122 @@
+"""`submitter run` without a queue: no stack, no credentials, and Docker only for the number of its cores."""
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from submitter.cli.main import execute
+
+RUN = ("run", "--image", "trainer:1", "--command", "python train.py --track")
+VERSION = {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24", "Os": "linux", "Arch": "amd64"}
+
+
+class _Daemon(BaseHTTPRequestHandler):
+    """As much of Docker's API as tells how many cores it has: 2."""
+
+    def do_GET(self) -> None:
+        body = json.dumps(VERSION if self.path.endswith("/version") else {"NCPU": 2, "MemTotal": 2**32}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to type commands in, on a machine with 16 cores, no stack, no credentials and no daemon."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    for name in [name for name in os.environ if name.startswith(("AWS_", "WANDB_", "SUBMITTER_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    return tmp_path
+
+
+@pytest.fixture
+def daemon(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # noqa: ARG001 - it sets DOCKER_HOST too
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Daemon) as server:
+        threading.Thread(target=server.serve_forever).start()
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.server_port}")
+        yield
+        server.shutdown()
+
+
+def cores(printed: str) -> list[str]:
+    return re.findall(r"--cpuset-cpus=(\S+)", printed)
+
+
+@pytest.mark.usefixtures("daemon")
+def test_the_cores_are_dockers_and_not_the_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute([*RUN, "--num-seed", "5"]) == 0
+    assert cores(capsys.readouterr().out) == ["0", "1", "0", "1", "0"]
+
+
+def test_without_a_daemon_they_are_this_machines_which_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([*RUN, "--num-seed", "3", "--num-vcpu", "8"]) == 0
+    printed = capsys.readouterr()
+    assert cores(printed.out) == ["0-7", "8-15", "0-7"]
+    assert f"No Docker daemon answers at unix://{folder}/docker.sock. The lines are for the 16 cores" in printed.err
+
+
+def test_the_script_can_be_run_and_committed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "sentinel")
+    assert execute([*RUN, "--exp-script", "ppo.sh", "--wandb-key", "sentinel"]) == 0
+    script = folder / "ppo.sh.docker.sh"
+    assert os.access(script, os.X_OK)
+    text = script.read_text()
+    assert text.startswith("#!/bin/sh\n")
+    assert "docker run -d --cpuset-cpus=0 -e WANDB_API_KEY -e " in text
+    assert "sentinel" not in text
+    assert str(Path.home()) not in text
+
+
+@pytest.mark.parametrize("more", [("--job-queue", "c5a-large"), ("--dry-run", "--provider", "local")])
+@pytest.mark.usefixtures("folder")
+def test_cleanrls_queue_option_alone_submits_nothing_and_a_dry_run_runs_nothing(
+    more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([*RUN, *more, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["commands"]) == 1
+
+
+def test_a_local_run_of_a_tracking_command_asks_for_a_key_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([*RUN, "--provider", "local"]) == 3
+    assert "Run `wandb login`, or set WANDB_API_KEY." in capsys.readouterr().err
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "sentence"),
+    [
+        (("--provider", "local", "--wandb-key", "k"), 3, "No Docker daemon answers"),
+        (("--provider", "local", "--queue", "c5a-large"), 2, "without a queue"),
+        (("--num-vcpu", "17"), 2, "Docker has 16 cores, and each run would get 17."),
+        (("--exp-script", "nowhere/x"), 2, "Cannot write nowhere/x.docker.sh"),
+        (("--gpus", "0,,1"), 2, "--gpus 0,,1 is not a list of GPUs."),
+        (("--provider", "aws"), 3, "Pulumi"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_work_is_one_sentence(
+    more: tuple[str, ...], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([*RUN, *more]) == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
