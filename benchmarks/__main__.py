@@ -1,8 +1,8 @@
-"""How much `submitter` takes over the least that the same work can take: `python -m benchmarks`.
+"""How much our commands take over the least that the same work can take: `python -m benchmarks`.
 
 Whole processes against an account on this machine, as ratios of medians within one run, because absolute times mean
-little between machines. Every repetition is the first of its sweep and image: it registers a definition, as the floor
-does, and writes the ledger, which the floor does not have.
+little between machines. Every repetition of `submitter run` is the first of its sweep and image: it registers a
+definition, as the floor does, and writes the ledger, which the floor does not have.
 """
 
 import argparse
@@ -13,9 +13,11 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.account import QUEUE, make_stack
 from benchmarks.measure import HEADER, compare
+from benchmarks.previews import measure_previews
 from emulator.server import EmulatorServer
 
 HERE = Path(__file__).parent
@@ -26,14 +28,29 @@ def main() -> None:
     """Measure, and print a Markdown table with the machine that it was measured on."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=9, help="timed runs of each command (default: %(default)s)")
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("part", nargs="?", choices=("submitter", "preview"), help="one half only")
+    arguments = parser.parse_args()
+    repetitions = arguments.repetitions
     if repetitions < 1:
         parser.exit(2, "--repetitions must be at least 1.\n")
     print(machine(), HEADER, sep="\n\n", flush=True)
+    if arguments.part != "preview":
+        measure_submitter(repetitions)
+    if arguments.part != "submitter":
+        with TemporaryDirectory() as folder, EmulatorServer() as server:
+            measure_previews(server, Path(folder), repetitions)
+
+
+def measure_submitter(repetitions: int) -> None:
+    """Print a row for each command of `submitter`."""
     with TemporaryDirectory() as folder, EmulatorServer() as server:
         outputs = Path(folder) / "outputs.json"
         make_stack(server, outputs)
-        settings = {"repetitions": repetitions, "environment": environment(server), "record": server.control.record}
+        settings: dict[str, Any] = {
+            "repetitions": repetitions,
+            "environment": environment(server),
+            "record": server.control.record,
+        }
         for seeds in (1, 1000):
             title = f"`submitter run`, {seeds:,} seed{'s' if seeds > 1 else ''}"
             ours, floor = partial(submitter_run, outputs, seeds), partial(floor_run, outputs, seeds)

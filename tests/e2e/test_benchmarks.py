@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measure import seconds
+from benchmarks.previews import measure_previews
+from emulator.server import EmulatorServer
 
 CHECKOUT = Path(__file__).parents[2]
 
 
 def test_a_first_run_of_1_or_1000_seeds_makes_at_most_4_batch_calls() -> None:
-    command = [sys.executable, "-m", "benchmarks", "--repetitions", "1"]
+    command = [sys.executable, "-m", "benchmarks", "submitter", "--repetitions", "1"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=CHECKOUT)
     rows = [line for line in done.stdout.splitlines() if line.startswith("| `")]
     assert [row.split(" | ")[0] for row in rows] == [
@@ -24,6 +26,17 @@ def test_a_first_run_of_1_or_1000_seeds_makes_at_most_4_batch_calls() -> None:
     batch_calls = [re.search(r"batch (\d+)", row) for row in rows]
     assert [found is not None and 1 <= int(found[1]) <= 4 for found in batch_calls] == [True, True, False]
     assert rows[2].endswith("| none |")
+
+
+def test_previews_are_compared_and_their_time_is_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with EmulatorServer() as server:
+        measure_previews(server, tmp_path, 1, goals={1: 1.3})
+        assert not any(call.changes for call in server.control.record.calls()), "a preview changes nothing"
+    row, _, where = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\| `pulumi preview`, 1 type \| [\d.]+ s \| [\d.]+ s \| [\d.]+ \| 1.3 \| .*ec2 \d+.* \|", row)
+    assert re.search(
+        r"[\d.]+ s pass until the first question .* [\d.]+ s with \d+ questions, and [\d.]+ s after", where
+    )
 
 
 def test_a_command_that_fails_is_not_measured(capfd: pytest.CaptureFixture[str]) -> None:
