@@ -15,10 +15,15 @@ The same seed and options give the same curve, byte for byte, on the same machin
 The curve, `<output>/<env-id>-seed<seed>.csv`, is written when the run is complete. On AWS Batch a job's folder goes
 with the job: there the progress lines in its log tell the curve, or W&B with --track. The environment names W&B's
 project and run (WANDB_PROJECT, WANDB_RUN_ID, WANDB_RESUME); WANDB_MODE=offline needs no account.
+
+With --checkpoint, or on AWS Batch with a bucket for artifacts, a run that is started again goes on from its newest
+checkpoint, and the curve is still the same bytes. A Spot instance goes without a word to the program, so checkpoints
+are written every so many steps, and not at the end.
 """
 
 import argparse
 import os
+import pickle
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -188,9 +193,69 @@ class Agent:
 def write_curve(path: Path, curve: Curve) -> None:
     """Write the curve as CSV, whole or not at all."""
     rows = "".join(f"{step},{episode_return}\n" for step, episode_return in curve)
+    replace_file(path, f"step,episode_return\n{rows}".encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(f"step,episode_return\n{rows}", encoding="utf-8")
+    unfinished.write_bytes(content)
     unfinished.replace(path)
+
+
+class File:
+    """A checkpoint in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def save(self, state: bytes) -> None:
+        """Keep this state in place of the last one."""
+        replace_file(self.path, state)
+
+    def load(self) -> bytes | None:
+        """Return the state that was kept last, if any was."""
+        return self.path.read_bytes() if self.path.exists() else None
+
+
+class Object:
+    """A checkpoint in an S3 bucket, `s3://bucket/key`: other programs never see half of one."""
+
+    def __init__(self, url: str) -> None:
+        import boto3  # noqa: PLC0415 - slow to import, and only a bucket needs it
+
+        self.client = boto3.client("s3")
+        self.bucket, _, self.key = url.removeprefix("s3://").partition("/")
+
+    def save(self, state: bytes) -> None:
+        """Keep this state in place of the last one."""
+        self.client.put_object(Bucket=self.bucket, Key=self.key, Body=state)
+
+    def load(self) -> bytes | None:
+        """Return the state that was kept last, if any was."""
+        try:
+            return self.client.get_object(Bucket=self.bucket, Key=self.key)["Body"].read()
+        except self.client.exceptions.NoSuchKey:
+            return None
+        except self.client.exceptions.ClientError as error:
+            raise SystemExit(f"--checkpoint: {error}") from None
+
+
+def open_checkpoint(place: str | None, name: str) -> File | Object | None:
+    """Return where the state of a run is kept; None when it is not."""
+    if place is None:
+        return None
+    return Object(f"{place.rstrip('/')}/{name}") if place.startswith("s3://") else File(Path(place) / name)
+
+
+def start_agent(env_id: str, seed: int, checkpoint: File | Object | None) -> Agent:
+    """Return the agent of the newest checkpoint, or a new one."""
+    if checkpoint and (state := checkpoint.load()):
+        agent: Agent = pickle.loads(state)  # noqa: S301 - written by this program, in a place of the run's own
+        print(f"resumed: step={agent.steps}", flush=True)
+        return agent
+    return Agent(env_id, seed)
 
 
 def start_wandb(args: argparse.Namespace) -> Any:
@@ -214,20 +279,30 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--total-timesteps", type=int, default=50_000, help="default: %(default)s")
     parser.add_argument("--output", type=Path, default=Path("runs"), help="folder of the curve (default: %(default)s)")
+    parser.add_argument(
+        "--checkpoint",
+        default=os.environ.get("SUBMITTER_ARTIFACTS"),
+        metavar="PLACE",
+        help="folder or s3://BUCKET/KEY to keep the run's state in (default: what SUBMITTER_ARTIFACTS says)",
+    )
+    parser.add_argument("--checkpoint-every", type=int, default=10_000, metavar="STEPS", help="default: %(default)s")
     parser.add_argument("--track", action="store_true", help="log to Weights & Biases")
     args = parser.parse_args(argv)
-    if args.seed < 0 or args.total_timesteps < 1:
-        parser.exit(2, "--seed must be at least 0 and --total-timesteps at least 1.\n")
+    if args.seed < 0 or args.total_timesteps < 1 or args.checkpoint_every < 1:
+        parser.exit(2, "--seed must be at least 0, --checkpoint-every and --total-timesteps at least 1.\n")
+    name = f"{args.env_id.replace('/', '-')}-seed{args.seed}"
     try:
-        agent = Agent(args.env_id, args.seed)
+        checkpoint = open_checkpoint(args.checkpoint, f"{name}-{args.total_timesteps}.checkpoint")
+        agent = start_agent(args.env_id, args.seed, checkpoint)
         args.output.mkdir(parents=True, exist_ok=True)
     except (gym.error.Error, ImportError) as error:
         parser.exit(2, f"There is no environment {args.env_id!r} to train in: {error}\n")
     except OSError as error:
-        parser.exit(2, f"The folder {args.output} cannot be made: {error.strerror}.\n")
+        parser.exit(2, f"The folder {error.filename} cannot be made: {error.strerror}.\n")
     run = start_wandb(args) if args.track else None
 
-    started, report_at = time.monotonic(), 0.0
+    started, began_at, report_at = time.monotonic(), agent.steps, 0.0
+    save_at = agent.steps + args.checkpoint_every
     for episodes in agent.train(args.total_timesteps):
         if run is not None:
             for step, episode_return in episodes:
@@ -235,8 +310,12 @@ def main(argv: list[str] | None = None) -> None:
         if agent.steps >= min(report_at, args.total_timesteps):
             report_at = agent.steps + args.total_timesteps / REPORTS
             progress = f"step={agent.steps} episodes={len(agent.curve)} return={agent.last_return():.2f}"
-            print(f"{progress} steps/s={agent.steps / (time.monotonic() - started):.0f}", flush=True)
-    path = args.output / f"{args.env_id.replace('/', '-')}-seed{args.seed}.csv"
+            speed = (agent.steps - began_at) / (time.monotonic() - started)
+            print(f"{progress} steps/s={speed:.0f}", flush=True)
+        if checkpoint and agent.steps >= save_at:
+            checkpoint.save(pickle.dumps(agent))
+            save_at = agent.steps + args.checkpoint_every
+    path = args.output / f"{name}.csv"
     write_curve(path, agent.curve)
     if run is not None:
         run.finish()

@@ -136,3 +136,31 @@ def test_an_output_that_is_a_file_is_refused_before_training(
     assert exit_.value.code == 2
     assert printed.err == f"The folder {tmp_path / 'runs'} cannot be made: File exists.\n"
     assert printed.out == ""
+
+
+def test_a_run_that_broke_off_goes_on_from_its_checkpoint_to_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(folder: str, *arguments: str) -> None:
+        train.main(["--total-timesteps", "6000", "--output", str(tmp_path / folder), *arguments])
+
+    class HostGoneError(BaseException):
+        pass
+
+    def gone(self: train.File, state: bytes) -> None:
+        save(self, state)
+        raise HostGoneError
+
+    save = train.File.save
+    checkpoint = ("--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "2000")
+    with monkeypatch.context() as patch:
+        patch.setattr(train.File, "save", gone)
+        with pytest.raises(HostGoneError):
+            run("broken", *checkpoint)
+    assert not list((tmp_path / "broken").iterdir())
+    capsys.readouterr()
+    run("broken", *checkpoint)
+    assert capsys.readouterr().out.startswith("resumed: step=2048\n")
+    run("whole")
+    curves = [(tmp_path / folder / "CartPole-v1-seed1.csv").read_bytes() for folder in ("broken", "whole")]
+    assert curves[0] == curves[1]
