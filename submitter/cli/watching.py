@@ -84,5 +84,5 @@ def check_succeeded(status: "SweepStatus") -> None:
     if not status.succeeded:
         raise RunsFailedError(
             f"Not all runs of {status.sweep} succeeded: {counts_text(status.counts)}.",
-            f"`submitter status {status.sweep} --runs` tells why, and `submitter logs` what they said.",
+            f"`submitter status {status.sweep} --runs` tells why; `submitter retry {status.sweep}` runs them again.",
         )
