@@ -131,11 +131,10 @@ class ProcessRunner:
 
     async def close(self) -> None:
         """Kill every job and wait until nothing of any of them is left."""
-        if self._control is None or self._supervisor is None:
+        if self._control is None:
             return
         self._control.shutdown(socket.SHUT_WR)
         await self._gone.wait()
-        self._supervisor.wait()
 
     def _program(self, name: str, path: str) -> str | None:
         """Find a program as a container does: by its path from the working folder, or else on PATH."""
@@ -144,6 +143,7 @@ class ProcessRunner:
     def _connection(self) -> socket.socket:
         """Return the socket to the supervisor, started when the first job needs it."""
         if self._control is None:
+            self._gone.clear()
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._supervisor = subprocess.Popen(
@@ -162,7 +162,10 @@ class ProcessRunner:
 
     def _report(self, control: socket.socket) -> None:
         """Take one message of the supervisor: a job has ended."""
-        message = control.recv(supervisor.LARGEST_MESSAGE)
+        try:
+            message = control.recv(supervisor.LARGEST_MESSAGE)
+        except ConnectionResetError:  # it ended with requests unread
+            message = b""
         if not message:
             self._supervisor_gone(control)
             return
@@ -174,6 +177,8 @@ class ProcessRunner:
         asyncio.get_running_loop().remove_reader(control)
         control.close()
         self._control = None
+        if self._supervisor is not None:
+            self._supervisor.wait()
         for process in self._running.values():
             process.end(-SIGKILL)
         self._running.clear()

@@ -209,6 +209,8 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, job: Job, run: AttemptRun) -> None:
+        if self._closed:
+            return
         try:
             await run.run(self._runner, self._write, lambda: self._lifecycle.move(job, RUNNING))
         except Exception:  # noqa: BLE001 - the job ends, and the log has the traceback

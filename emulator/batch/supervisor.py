@@ -25,6 +25,7 @@ from contextlib import suppress
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LARGEST_MESSAGE = 1 << 20
+CANNOT_START = 126
 
 
 class Supervisor:
@@ -44,23 +45,25 @@ class Supervisor:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
 
     def serve(self) -> None:
-        """Answer requests and report ends until the other end of the socket is closed; then kill everything."""
+        """Answer requests and report ends until the other end of the socket is closed; in any case kill all then."""
         wake, poke = socket.socketpair()
         wake.setblocking(False)
         poke.setblocking(False)
         signal.set_wakeup_fd(poke.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        with suppress(ConnectionError):
-            while True:
-                readable, _, _ = select.select([self._control, wake], [], [])
-                if self._control in readable and not self._answer():
-                    break
-                if wake in readable:
-                    wake.recv(4096)
-                    self._sweep()
-        self._jobs.clear()
-        while self._kill_strays():
-            os.waitpid(-1, 0)
+        try:
+            with suppress(ConnectionError):
+                while True:
+                    readable, _, _ = select.select([self._control, wake], [], [])
+                    if self._control in readable and not self._answer():
+                        break
+                    if wake in readable:
+                        wake.recv(4096)
+                        self._sweep()
+        finally:
+            self._jobs.clear()
+            while self._kill_strays():
+                os.waitpid(-1, 0)
 
     def _answer(self) -> bool:
         message, fds, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 1)
@@ -72,11 +75,18 @@ class Supervisor:
                 if job == request["job"]:
                     os.kill(pid, request["signal"])
             return True
-        pid = os.fork()
-        if pid == 0:
-            self._become(request["program"], request["argv"], request["environment"], request["folder"], fds[0])
+        try:
+            pid = os.fork()
+        except OSError as error:
+            # No more processes, or no memory: this job can not start, and ends as one whose program can not.
+            os.write(fds[0], f"fork: {error}\n".encode())
+            self._ended.append((request["job"], CANNOT_START))
+            self._sweep()
+        else:
+            if pid == 0:
+                self._become(request["program"], request["argv"], request["environment"], request["folder"], fds[0])
+            self._jobs[pid] = request["job"]
         os.close(fds[0])
-        self._jobs[pid] = request["job"]
         return True
 
     def _become(self, program: str, argv: list[str], environment: dict[str, str], folder: str, output: int) -> None:
@@ -98,7 +108,7 @@ class Supervisor:
         except BaseException as error:  # noqa: BLE001 - nothing may return into the supervisor's own loop
             os.write(2, f"exec {program}: {error}\n".encode())
         finally:
-            os._exit(126)
+            os._exit(CANNOT_START)
 
     def _sweep(self) -> None:
         """Reap what ended, kill what ended jobs left behind, and report ends once nothing of any of them is left."""

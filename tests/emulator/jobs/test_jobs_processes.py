@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from emulator.batch.runner import ProcessRunner, Task
+from emulator.batch import supervisor
+from emulator.batch.runner import Execution, ProcessRunner, Task
 
 # Two processes that have left the job's session, of which one is nobody's child any more, without any of its variables
 # and with the job's output closed: nothing but descent ties them to the job.
@@ -117,6 +118,97 @@ def test_a_log_group_that_is_deleted_under_a_running_job_costs_its_lines_only(la
     go_on.touch()
     job = lab.ended(job_id)
     assert (job["status"], job["statusReason"]) == ("SUCCEEDED", "Essential container in task exited")
+
+
+# A supervisor whose second job can not be forked.
+WITHOUT_FORK = """
+import os, runpy
+fork, calls = os.fork, []
+def fail_once():
+    calls.append(1)
+    if len(calls) == 2:
+        raise {error}
+    return fork()
+os.fork = fail_once
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def without_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let a runner's supervisor meet an error when it forks for its second job."""
+
+    def use(error: str) -> None:
+        script = tmp_path / "supervisor.py"
+        script.write_text(WITHOUT_FORK.format(error=error, path=supervisor.__file__))
+        monkeypatch.setattr(supervisor, "__file__", str(script))
+
+    return use
+
+
+def test_a_machine_without_a_process_left_fails_that_job_only(
+    tmp_path: Path, without_fork: Callable[[str], None]
+) -> None:
+    without_fork("BlockingIOError(11, 'Resource temporarily unavailable')")
+    output = bytearray()
+
+    async def run() -> list[int]:
+        runner = ProcessRunner(folder=tmp_path, environment={"PATH": "/usr/bin:/bin"})
+        first = await runner.start(Task(id="first", command=("sleep", "600"), environment={}), output.extend)
+        others = []
+        for name in ("second", "third"):
+            execution = await runner.start(Task(id=name, command=("true",), environment={}), output.extend)
+            others.append(await asyncio.wait_for(execution.wait(), 20))
+        first.signal(signal.SIGTERM)
+        codes = [await asyncio.wait_for(first.wait(), 20), *others]
+        await runner.close()
+        return codes
+
+    assert asyncio.run(run()) == [143, 126, 0]
+    assert b"Resource temporarily unavailable" in output
+
+
+def test_a_supervisor_that_fails_takes_its_jobs_along_and_the_next_one_is_waited_for(
+    tmp_path: Path, without_fork: Callable[[str], None], alive: Callable[[int], bool], wait_until: Callable[..., Any]
+) -> None:
+    without_fork("MemoryError")
+    pid = tmp_path / "pid"
+    script = f"setsid sh -c 'echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 600' & exec sleep 600"
+
+    async def run() -> None:
+        runner = ProcessRunner(folder=tmp_path, environment={"PATH": "/usr/bin:/bin"})
+
+        async def start(name: str) -> tuple[Execution, int]:
+            execution = await runner.start(Task(id=name, command=("sh", "-c", script), environment={}), print)
+            await asyncio.to_thread(wait_until, pid.exists)
+            grandchild = int(pid.read_text())
+            pid.unlink()
+            return execution, grandchild
+
+        first, grandchild = await start("first")
+        second = await runner.start(Task(id="second", command=("true",), environment={}), print)
+        assert [await asyncio.wait_for(each.wait(), 20) for each in (first, second)] == [137, 137]
+        assert not alive(grandchild)
+        third, grandchild = await start("third")
+        await asyncio.wait_for(runner.close(), 20)
+        assert await asyncio.wait_for(third.wait(), 20) == 137
+        assert not alive(grandchild)
+
+    asyncio.run(run())
+
+
+def test_no_job_begins_once_the_account_is_closing(lab: Any, tmp_path: Path) -> None:
+    scheduler = lab.server.batch.scheduler
+    lab.server.loop.call(scheduler.set_capacity, "queue-environment", available=False)
+    job_id = lab.submit(f"echo > {tmp_path}/begun; exec sleep 600")
+    lab.reaches(job_id, "RUNNABLE")
+
+    async def place_and_close() -> None:
+        scheduler.set_capacity("queue-environment", available=True)
+        await asyncio.wait_for(scheduler.close(), 20)
+
+    lab.server.loop.run(place_and_close())
+    assert not (tmp_path / "begun").exists()
 
 
 def test_a_job_ends_although_nobody_takes_its_output(tmp_path: Path) -> None:
