@@ -10,7 +10,7 @@ from submitter import images
 from submitter.cli.output import note
 from submitter.errors import UsageError
 from submitter.preflight import check_image
-from submitter.provenance import Commit, git_tag
+from submitter.provenance import Commit, git_tag, pull_request
 from submitter.secrets import Secrets, collect
 from submitter.tracking import API_KEY, api_key, tracks, variables
 
@@ -57,7 +57,7 @@ class Extras:
         """Return the variables for W&B, where the command has to do with it."""
         if API_KEY not in secrets.names and not tracks(command):
             return {}
-        more = [tag] if self.auto_tag and (tag := git_tag()) else []
+        more = _auto_tags(commit) if self.auto_tag else []
         return variables(os.environ, name=name, commit=commit, more_tags=more)
 
     def build_options(self, image: str) -> images.BuildOptions:
@@ -74,6 +74,14 @@ class Extras:
         if self.push and not self.build:
             raise UsageError("--push pushes what --build has built.", "Add --build.")
         return build_and_push(self.build_options(image)) if self.build else None
+
+
+def _auto_tags(commit: Commit | None) -> list[str]:
+    """Return the tags of CleanRL's benchmark script: `git describe --tags`, and the pull request."""
+    tags = [tag] if (tag := git_tag()) else []
+    if commit and (number := pull_request(commit.id)):
+        tags.append(f"pr-{number}")
+    return tags
 
 
 def build_and_push(options: images.BuildOptions) -> str | None:
