@@ -9,7 +9,7 @@ from submitter.cli import options, run_options
 from submitter.cli.answers import Answering
 from submitter.cli.outfit import Extras, outfit
 from submitter.cli.output import note
-from submitter.cli.submitting import announce, report
+from submitter.cli.submitting import announce, remind, report
 from submitter.cli.watching import check_succeeded, wait_and_tell
 from submitter.errors import UsageError
 from submitter.stack import StackSource
@@ -80,5 +80,5 @@ def run_command(
     elif len(outcome.submitted) < len(outcome.generation.table):
         status = connection.status.read(order.sweep)
     report(order, outcome, status, as_json=as_json)
-    if wait and status:
-        check_succeeded(status)
+    if status:
+        (check_succeeded if wait else remind)(status)

@@ -58,8 +58,12 @@ def report(order: "Order", outcome: "Outcome", status: "SweepStatus | None", *, 
         click.echo(f"{order.sweep}: {render.count(submitted, 'run')} submitted to {order.queue}.")
         if status:
             click.echo(counts_text(status.counts))
-    if status and (again := status.counts.get("failed", 0) + status.counts.get("cancelled", 0)):
-        note(f"`submitter retry {order.sweep}` runs {'it' if again == 1 else f'the {again:,}'} again.")
+
+
+def remind(status: "SweepStatus") -> None:
+    """Say how runs that have failed or were cancelled are run again."""
+    if again := status.counts.get("failed", 0) + status.counts.get("cancelled", 0):
+        note(f"`submitter retry {status.sweep}` runs {'it' if again == 1 else f'the {again:,}'} again.")
 
 
 def _options_used(asked: "Record", begun: "Record", submitted: int) -> str | None:
