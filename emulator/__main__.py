@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +180,12 @@ def down_command(folder: Path) -> None:
     try:
         _up(home.running)
         project.destroy()
-    except subprocess.CalledProcessError:
+    except (subprocess.CalledProcessError, NotUpError):
         destroyed = False
     finally:
         project.forget()
-    stop(home)
+    with suppress(NotUpError):  # it has died meanwhile
+        stop(home)
     click.echo("the account is gone")
     if not destroyed:
         raise click.ClickException("pulumi destroy failed; nothing is left of what it should have destroyed.")

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import click
 
-from emulator.home import CHECKOUT, STACK, Home
+from emulator.home import CHECKOUT, STACK, Home, NotUpError
 from emulator.process import StartError, start, stop
 from emulator.project import Project, failure
 from tools.steps import UnavailableError
@@ -46,6 +47,9 @@ def main() -> int:
         if not keep:
             _say(["pulumi", "destroy", "--yes", "--skip-preview"])
             project.destroy()
+    except NotUpError as error:
+        click.echo(f"Error: {error} Its log is {home.log}.", err=True)
+        return 1
     except (UnavailableError, subprocess.CalledProcessError) as error:
         click.echo(f"Error: {failure(error)}", err=True)
         return 1
@@ -54,7 +58,8 @@ def main() -> int:
     finally:
         if not keep:
             project.forget()
-            stop(home)
+            with suppress(NotUpError):  # it has died meanwhile, and that has been said
+                stop(home)
     click.echo(f"\nDone in {time.monotonic() - began:.0f} s.")
     click.echo(_what_next(home) if keep else "The account is gone, and nothing is left running.")
     return 0

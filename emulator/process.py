@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from emulator.home import CHECKOUT, Home, NotUpError, Running, process_start
@@ -40,24 +42,26 @@ def start(home: Home, *, port: int, cores: int | None, runner: str = "process") 
             f"An account is up in {home.folder} already, at {recorded.url}. Stop it with `{home.command('stop')}`."
         )
     home.folder.mkdir(parents=True, exist_ok=True)
-    home.rotate_log()
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "emulator", "serve", "--home", str(home.folder), "--port", str(port)]
     command += ["--ready-fd", str(writing), "--runner", runner, *(["--cores", str(cores)] if cores else [])]
-    with home.log.open("w") as log:
-        child = subprocess.Popen(
-            command,
-            cwd=CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=[writing],
-            start_new_session=True,
-            env={name: value for name, value in os.environ.items() if name not in home.misleading()},
-        )
+    child = subprocess.Popen(
+        command,
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[writing],
+        start_new_session=True,
+        env={name: value for name, value in os.environ.items() if name not in home.misleading()},
+    )
     os.close(writing)
     with os.fdopen(reading) as ready:
-        answer = _answer(ready)
+        try:
+            answer = _answer(ready)
+        except BaseException:  # a person who loses patience would leave an account behind that nobody has heard of
+            child.terminate()
+            child.wait()
+            raise
     if "running" not in answer:
         child.wait()
         raise StartError(answer.get("error") or f"The account did not come up. Its log is {home.log}.")
@@ -95,12 +99,14 @@ def serve(home: Home, *, port: int, cores: int | None, runner: str, ready_fd: in
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    with home.lock.open("w") as lock, os.fdopen(ready_fd, "w") as ready:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with os.fdopen(ready_fd, "w") as ready, _holding(home) as ours:
+        if not ours:
             _say(ready, error=f"Another account is just coming up or going down in {home.folder}. Try again.")
             return
+        home.rotate_log()
+        with home.log.open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
         home.begin()
         # Imported late: moto takes two seconds, and only this process needs it.
         from emulator.server import EmulatorServer  # noqa: PLC0415
@@ -123,6 +129,26 @@ def serve(home: Home, *, port: int, cores: int | None, runner: str, ready_fd: in
             home.wipe()
 
 
+@contextmanager
+def _holding(home: Home) -> Iterator[bool]:
+    """Hold the folder, so that no other account comes up there or is wiped; whether nobody else holds it."""
+    with home.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _wipe(home: Home) -> None:
+    """Wipe the folder, unless another account is just coming up there."""
+    if home.folder.exists():
+        with _holding(home) as ours:
+            if ours:
+                home.wipe()
+
+
 def _say(ready: TextIO, **answer: Any) -> None:
     if not ready.closed:
         ready.write(json.dumps(answer) + "\n")
@@ -138,13 +164,12 @@ def stop(home: Home) -> None:
     try:
         running = home.running()
     except NotUpError:
-        home.wipe()
+        _wipe(home)
         raise
     process = os.pidfd_open(running.pid)
     try:
         # The id could have gone to another process before the descriptor was there, but not after.
         if not running.alive:
-            home.wipe()
             return
         signal.pidfd_send_signal(process, signal.SIGTERM)
         if not _ended(process, _STOP_SECONDS):
@@ -153,7 +178,7 @@ def stop(home: Home) -> None:
             _ended(process, _STOP_SECONDS)
     finally:
         os.close(process)
-    home.wipe()
+        _wipe(home)
 
 
 def _ended(process: int, seconds: float) -> bool:

@@ -1,5 +1,6 @@
 """`python -m emulator`: one detached process per folder, stopped exactly, found again after a crash."""
 
+import fcntl
 import http.client
 import json
 import os
@@ -12,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from emulator.__main__ import main
 from emulator.home import CHECKOUT, Home, Running, process_start
+from emulator.project import Project
 
 Emulator = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -107,6 +111,50 @@ def test_after_a_crash_the_next_start_says_so_and_begins_anew(home: Home, emulat
     assert str(home.previous_log) in started.stderr
     assert crashed.url in home.previous_log.read_text()
     assert not (home.backend / "ghost").exists()
+
+
+def test_an_account_that_is_just_coming_up_keeps_its_folder_and_its_log(home: Home, emulator: Emulator) -> None:
+    home.begin()
+    home.log.write_text("of the account that is coming up")
+    with home.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert emulator("stop").returncode == 3
+        started = emulator("start")
+        assert (started.returncode, "coming up or going down" in started.stderr) == (1, True)
+        assert home.backend.exists()
+        assert home.log.read_text() == "of the account that is coming up"
+        assert not home.previous_log.exists()
+
+
+def test_a_start_that_is_interrupted_leaves_no_account(home: Home, wait_until: Callable[..., Any]) -> None:
+    command = [sys.executable, "-m", "emulator", "start", "--home", str(home.folder)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as starting:
+        wait_until(home.lock.exists)
+        (serving,) = map(int, Path(f"/proc/{starting.pid}/task/{starting.pid}/children").read_text().split())
+        started = process_start(serving)
+        starting.send_signal(signal.SIGINT)
+        _, words = starting.communicate(timeout=60)
+    assert (starting.returncode, words.strip()) == (1, "Aborted!")
+    assert started is not None
+    assert process_start(serving) != started
+
+
+def test_an_account_that_dies_while_it_is_taken_down_is_no_second_error(
+    home: Home, emulator: Emulator, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., Any]
+) -> None:
+    emulator("start")
+
+    def die(project: Project) -> None:
+        running = project.home.running()
+        os.kill(running.pid, signal.SIGKILL)
+        wait_until(lambda: not running.alive)
+        project.pulumi("destroy")
+
+    monkeypatch.setattr(Project, "destroy", die)
+    ended = CliRunner().invoke(main, ["down", "--home", str(home.folder)])
+    assert ended.exit_code == 1
+    assert "pulumi destroy failed; nothing is left of what it should have destroyed." in ended.output
+    assert not home.backend.exists()
 
 
 def test_stop_never_touches_a_process_that_has_the_id_of_an_old_account(home: Home, emulator: Emulator) -> None:
