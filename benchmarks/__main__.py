@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.account import QUEUE, make_stack
+from benchmarks.account import QUEUE, led_to, make_stack
 from benchmarks.measure import HEADER, compare
 from benchmarks.previews import measure_previews
+from benchmarks.reading import measure_reading
 from emulator.server import EmulatorServer
 
 HERE = Path(__file__).parent
@@ -28,15 +29,18 @@ def main() -> None:
     """Measure, and print a Markdown table with the machine that it was measured on."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=9, help="timed runs of each command (default: %(default)s)")
-    parser.add_argument("part", nargs="?", choices=("submitter", "preview"), help="one half only")
+    parser.add_argument("part", nargs="?", choices=("submitter", "reading", "preview"), help="one part only")
     arguments = parser.parse_args()
     repetitions = arguments.repetitions
     if repetitions < 1:
         parser.exit(2, "--repetitions must be at least 1.\n")
     print(machine(), HEADER, sep="\n\n", flush=True)
-    if arguments.part != "preview":
+    if arguments.part in (None, "submitter"):
         measure_submitter(repetitions)
-    if arguments.part != "submitter":
+    if arguments.part in (None, "reading"):
+        with TemporaryDirectory() as folder, EmulatorServer() as server:
+            measure_reading(server, Path(folder), repetitions)
+    if arguments.part in (None, "preview"):
         with TemporaryDirectory() as folder, EmulatorServer() as server:
             measure_previews(server, Path(folder), repetitions)
 
@@ -48,7 +52,7 @@ def measure_submitter(repetitions: int) -> None:
         make_stack(server, outputs)
         settings: dict[str, Any] = {
             "repetitions": repetitions,
-            "environment": environment(server),
+            "environment": led_to(server),
             "record": server.control.record,
         }
         for seeds in (1, 1000):
@@ -68,14 +72,6 @@ def submitter_run(outputs: Path, seeds: int, number: int) -> list[str]:
 def floor_run(outputs: Path, seeds: int, number: int) -> list[str]:
     """Make the command line that submits as many jobs in plain boto3."""
     return [sys.executable, str(HERE / "floor.py"), str(outputs), QUEUE, f"floor:{seeds}-{number}", str(seeds)]
-
-
-def environment(server: EmulatorServer) -> dict[str, str]:
-    """Return this process's environment, led to the account."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SUBMITTER_"))}
-    keys = {"AWS_ACCESS_KEY_ID": "emulator", "AWS_SECRET_ACCESS_KEY": "emulator"}
-    files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-    return {**kept, **keys, **files, "AWS_ENDPOINT_URL": server.url, "AWS_DEFAULT_REGION": server.region}
 
 
 def machine() -> str:

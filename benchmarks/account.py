@@ -1,6 +1,7 @@
 """What submitting needs of a stack, made by boto3 in an empty account, with its outputs in a file."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def make_stack(server: EmulatorServer, outputs_file: Path) -> None:
         image_repository=None,
     )
     outputs_file.write_text(json.dumps(outputs), encoding="utf-8")
+
+
+def led_to(server: EmulatorServer) -> dict[str, str]:
+    """Return this process's environment, led to the account."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SUBMITTER_"))}
+    keys = {"AWS_ACCESS_KEY_ID": "emulator", "AWS_SECRET_ACCESS_KEY": "emulator"}
+    files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    return {**kept, **keys, **files, "AWS_ENDPOINT_URL": server.url, "AWS_DEFAULT_REGION": server.region}
 
 
 def _c5a_large(queue: dict[str, Any]) -> Queue:

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.measure import seconds
 from benchmarks.previews import measure_previews
+from benchmarks.reading import measure_reading
 from emulator.server import EmulatorServer
 
 CHECKOUT = Path(__file__).parents[2]
@@ -26,6 +27,15 @@ def test_a_first_run_of_1_or_1000_seeds_makes_at_most_4_batch_calls() -> None:
     batch_calls = [re.search(r"batch (\d+)", row) for row in rows]
     assert [found is not None and 1 <= int(found[1]) <= 4 for found in batch_calls] == [True, True, False]
     assert rows[2].endswith("| none |")
+
+
+def test_looking_at_runs_takes_no_more_calls_than_the_least(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with EmulatorServer() as server:
+        measure_reading(server, tmp_path, 1, runs=250, lines=500)
+    counts, each, logs = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\| `status`, 250 runs \| .* \| batch 1, dynamodb 1, sts 1 \|", counts)
+    assert re.fullmatch(r"\| `status --runs`, 250 runs \| .* \| batch 4, dynamodb 1, sts 1 \|", each)
+    assert re.fullmatch(r"\| `logs`, 500 lines \| .* \| batch 2, dynamodb 1, logs 2, sts 1 \|", logs)
 
 
 def test_previews_are_compared_and_their_time_is_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
