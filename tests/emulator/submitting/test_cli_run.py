@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore.validate import ParamValidator
 
 from emulator.server import EmulatorServer
 from submitter.batch import Batch
@@ -120,6 +122,11 @@ def test_a_dry_run_prints_what_run_then_sends_and_changes_nothing(
     assert mutating_calls(server) == before
     assert (dry["submitted"], dry["already"]) == (2, 2)
     assert [request["operation"] for request in dry["requests"]] == ["PutItem", "RegisterJobDefinition", "SubmitJob"]
+    for request in dry["requests"]:
+        model = botocore.session.get_session().get_service_model(request["service"])
+        shape = model.operation_model(request["operation"]).input_shape
+        assert shape is not None
+        assert not ParamValidator().validate(request["parameters"], shape).has_errors()
 
     sent = []
     submit = Batch.submit
