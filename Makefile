@@ -6,7 +6,7 @@ export PATH := $(PATH):$(CURDIR)/.uv/bin
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down test lint types unit emulator e2e test-docker pulumi clean
+.PHONY: help demo up down test lint types unit emulator e2e lifecycle test-docker pulumi clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,7 +37,10 @@ emulator: .venv/.synced  ## tests of the embedded AWS account
 	@$(PYTHON) -m pytest -q tests/emulator
 
 e2e: pulumi  ## tests with the real Pulumi engine and real commands
-	@$(PYTHON) -m pytest -q tests/e2e
+	@$(PYTHON) -m pytest -q tests/e2e --ignore=tests/e2e/lifecycle
+
+lifecycle: pulumi  ## stacks killed halfway, repeated, and side by side, on the real Pulumi engine
+	@$(PYTHON) -m pytest -q tests/e2e/lifecycle
 
 test-docker: pulumi  ## tests with real containers: the image, local runs, a sweep (Linux, as root)
 	@$(PYTHON) -m tools.docker >/dev/null

@@ -138,13 +138,19 @@ class Faults:
             self._loop.run(self._clock.sleep(rule.seconds))
         status_line, headers, body = self._act(environ, withheld=rule is not None and rule.kind == "stall")
         if rule and rule.kind == "stall":
-            self._loop.run(self._clock.sleep(rule.seconds))
+            self._stall(rule.seconds)
         if rule and rule.kind == "drop":
             raise ReplyWithheldError
         if rule and rule.kind == "error-after":
             return error_reply(call.service, *failed(call.service), start_response)
         start_response(status_line, headers)
         return [body]
+
+    def _stall(self, seconds: float) -> None:
+        try:
+            self._loop.run(self._clock.sleep(seconds))
+        except CancelledError:  # the account is stopped before the time has come
+            raise ReplyWithheldError from None
 
     def _act(self, environ: "WSGIEnvironment", *, withheld: bool = False) -> tuple[str, list[tuple[str, str]], bytes]:
         parts, status, headers = run_wsgi_app(self._app, environ, buffered=True)

@@ -101,10 +101,20 @@ def repaired(deployment: State, id_of: Callable[[str, Mapping[str, Any]], str | 
         if operation["type"] != "creating" or not begun["type"].startswith("aws:"):
             continue  # the engine itself copes with all else: it makes components and providers again
         if found := id_of(begun["type"], begun["inputs"]):
-            # A replacement has the same name in the state as what it replaces, which is then to be deleted.
-            resources = [{**each, "delete": True} if each["urn"] == begun["urn"] else each for each in resources]
-            resources.append({**begun, "id": found})
+            _adopt(resources, {**begun, "id": found})
     return {**deployment, "resources": resources, "pending_operations": []}
+
+
+def _adopt(resources: list[State], found: State) -> None:
+    """Put a resource into the state; one that is to replace another is to be deleted, since nothing uses it yet."""
+    for index, other in enumerate(resources):
+        if other["urn"] == found["urn"] and not other.get("delete"):
+            if other.get("pendingReplacement"):  # deleted already, to make room
+                resources[index] = found
+            elif other["id"] != found["id"]:
+                resources.append({**found, "delete": True})
+            return
+    resources.append(found)
 
 
 def main() -> None:

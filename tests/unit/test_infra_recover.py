@@ -36,12 +36,16 @@ def test_what_was_being_created_is_adopted_by_its_name_after_all_that_it_depends
     }
 
 
-def test_a_replacement_that_was_being_created_leaves_the_old_resource_to_be_deleted() -> None:
+def test_a_replacement_that_was_being_created_goes_since_nothing_uses_it_yet() -> None:
+    """The next update makes another one; the old resource is untouched until that is in use."""
     before = {"resources": [resource("a", id="old")], "pending_operations": [pending(resource("a"))]}
-    assert repaired(before, id_of)["resources"] == [
-        resource("a", id="old", delete=True),
-        resource("a", id="id-of-a"),
-    ]
+    assert repaired(before, id_of)["resources"] == [resource("a", id="old"), resource("a", id="id-of-a", delete=True)]
+
+
+@pytest.mark.parametrize("old", [{"id": "old", "pendingReplacement": True}, {"id": "id-of-a"}])
+def test_what_takes_the_place_of_a_resource_that_is_gone_or_is_the_same_is_kept(old: dict[str, Any]) -> None:
+    before = {"resources": [resource("a", **old)], "pending_operations": [pending(resource("a"))]}
+    assert repaired(before, id_of)["resources"] == [resource("a", id="id-of-a")]
 
 
 @pytest.mark.parametrize(
