@@ -45,6 +45,7 @@ class SweepSummary:
 
     Attributes:
         sweep: owner/name.
+        nonce: Its newest generation.
         created: When its newest generation was begun, seconds since the epoch.
         updated: When its newest entry was put.
         runs: How many runs the generation has.
@@ -52,6 +53,7 @@ class SweepSummary:
     """
 
     sweep: str
+    nonce: str
     created: float
     updated: float
     runs: int
@@ -297,6 +299,7 @@ def _summary(items: list[dict[str, Any]]) -> SweepSummary:
     record = next(_to_record(item["record"]) for item in generation if "record" in item)
     return SweepSummary(
         sweep=items[-1]["sweep"],
+        nonce=nonce,
         created=_time(generation[0]["at"]),
         updated=_time(generation[-1]["at"]),
         runs=len(NumberSet(number for item in generation for number in NumberSet.parse(item["runs"]))),

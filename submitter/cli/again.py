@@ -1,30 +1,34 @@
 """What a `retry` changes: an image that is pinned, keys that are kept again, other limits."""
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from submitter import images, plan
 from submitter.cli.outfit import digest_now
 from submitter.history import Generation
+from submitter.numbers import NumberSet
 from submitter.request import find_queue
-from submitter.retry import Changes
+from submitter.retry import Changes, Choose
 from submitter.secrets import collect
+from submitter.selection import Selection
 from submitter.tracking import API_KEY, api_key
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
 
 
-def changes(
-    connection: "Connection",
-    sweep: str,
-    *,
-    queue: str | None,
-    image: str | None,
-    memory_mib: int | None,
-    hours: float | None,
-) -> Changes:
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Options of `run` that a retry may change, named as there; None is as it was."""
+
+    queue: str | None = None
+    image: str | None = None
+    num_memory: int | None = None
+    num_hours: float | None = None
+
+
+def changes(connection: "Connection", sweep: str, limits: Limits) -> Changes:
     """Return what is to be different from the last time that the runs of a sweep were sent.
 
     Raises:
@@ -33,10 +37,10 @@ def changes(
     """
     _, generation = connection.generation(sweep, None)
     asked = Changes(
-        queue=queue,
-        image=image and _pinned(connection, generation, image, queue),
-        memory_mib=memory_mib,
-        timeout_seconds=None if hours is None else plan.timeout_seconds(hours),
+        queue=limits.queue,
+        image=limits.image and _pinned(connection, generation, limits.image, limits.queue),
+        memory_mib=limits.num_memory,
+        timeout_seconds=None if limits.num_hours is None else plan.timeout_seconds(limits.num_hours),
     )
     if not (missing := connection.missing_keys(generation)) or generation.record is None:
         return asked
@@ -52,3 +56,9 @@ def _pinned(connection: "Connection", generation: Generation, image: str, queue:
     names = {queue} if queue else {request.queue for request in generation.newest_request().values()}
     digests = {digest_now(image, find_queue(connection.contract, name)) for name in names}
     return images.pinned(image, next(iter(digests)))
+
+
+def choose_by(selection: Selection) -> Choose:
+    """Return what chooses runs by their parameters: which of them have failed, `retry` finds out itself."""
+    known = replace(selection, failed=False)
+    return lambda generation: NumberSet(run.number for run in known.choose(generation.table.runs(), generation.axes))

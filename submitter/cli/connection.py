@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
 from submitter.cancel import cancel
-from submitter.diagnosis import Finding, cancelled_for_waiting, diagnose
+from submitter.diagnosis import Finding, cancelled_for_waiting, diagnose, not_with_aws
 from submitter.dryrun import dry_run
 from submitter.errors import SubmitterError, UsageError
 from submitter.evidence import Evidence, reasons_of_ended
@@ -25,7 +25,7 @@ from submitter.provenance import current_commit
 from submitter.prune import Pruning
 from submitter.repro import Repro, repro
 from submitter.request import Prepared, RunOptions, prepare
-from submitter.retry import Changes, Retried, Retry
+from submitter.retry import Changes, Choose, Retried, Retry
 from submitter.secrets import Secrets, SecretStore, labels_of
 from submitter.selection import Selection
 from submitter.session import Clock, caller_name, open_session
@@ -79,9 +79,17 @@ class Connection:
             store = SecretStore(self._session, self.contract.secret_arn)
             store.put(secrets, lambda: self.batch.secret_labels(self.ledger.unfinished_definitions()))
 
-    def submit(self, order: Order, *, fresh: bool, say: Callable[[str], None]) -> Outcome:
-        """Submit what is not submitted yet; see :func:`submitter.submission.run`."""
-        return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, fresh=fresh, say=say)
+    def submit(self, order: Order, secrets: Secrets, *, fresh: bool, say: Callable[[str], None]) -> Outcome:
+        """Submit what is not submitted yet, with these values in reach; see :func:`submitter.submission.run`."""
+        return run(
+            order,
+            ledger=self.ledger,
+            batch=self.batch,
+            clock=self.clock,
+            fresh=fresh,
+            ready=lambda: self.keep(secrets),
+            say=say,
+        )
 
     def dry_run(self, prepared: Prepared, *, fresh: bool, say: Callable[[str], None]) -> dict[str, Any]:
         """Return the requests that :meth:`submit` would send; see :func:`submitter.dryrun.dry_run`.
@@ -124,13 +132,8 @@ class Connection:
 
         return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
 
-    def retry(self, sweep: str, selection: Selection, changes: Changes, *, say: Callable[[str], None]) -> Retried:
+    def retry(self, sweep: str, choose: Choose, changes: Changes, *, say: Callable[[str], None]) -> Retried:
         """Send again what failed or was cancelled of the chosen runs; see :class:`submitter.retry.Retry`."""
-        known = replace(selection, failed=False)
-
-        def choose(generation: Generation) -> NumberSet:
-            return NumberSet(run.number for run in known.choose(generation.table.runs(), generation.axes))
-
         return Retry(
             sweep,
             choose,
@@ -206,10 +209,13 @@ class Connection:
         for name in ("_session", "ledger", "batch", "status", "logs", "links"):
             self.__dict__.pop(name, None)
 
-    def why(self, sweep: str) -> tuple[SweepStatus, dict[str, list[Finding]]]:
-        """Return how a sweep stands, and for each queue with runs that wait, or that it has cancelled, the reasons."""
+    def why(self, sweep: str) -> tuple[SweepStatus, dict[str | None, list[Finding]]]:
+        """Return how a sweep stands, and for each queue with runs that wait, or that it has cancelled, the reasons.
+
+        Under None stands what is to be said of runs that no queue has.
+        """
         status = self.status.read(sweep)
-        found: dict[str, list[Finding]] = {}
+        found: dict[str | None, list[Finding]] = {None: not_with_aws(status.counts)}
         evidence = Evidence(self.contract, self.batch, partial(read_price, self._session), self.clock)
         for waiting in evidence.waiting(status.generation):
             found[waiting.queue] = diagnose(waiting)

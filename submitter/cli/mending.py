@@ -17,40 +17,72 @@ if TYPE_CHECKING:
 
 
 @click.command("retry")
-@options.sweep_name
+@click.argument("name", metavar="[NAME]", required=False)
 @options.owner
 @options.selector
 @click.option("--queue", metavar="NAME", help="Send them to this queue.  [default: each run's own]")
 @click.option("--image", metavar="IMAGE", help="Run them in this image.  [default: each run's own]")
 @click.option("--num-memory", type=int, metavar="MIB", help="Memory of a run.  [default: each run's own]")
 @click.option("--num-hours", type=float, metavar="HOURS", help="Time limit of an attempt.  [default: each run's own]")
+@click.option(
+    "--from-wandb",
+    "project",
+    metavar="ENTITY/PROJECT",
+    help="Those that this W&B project has in a --state, with WANDB_RESUME=must; without NAME also runs that no sweep "
+    "has, which need --queue.",
+)
+@click.option(
+    "--state",
+    type=click.Choice(["crashed", "failed", "killed"]),
+    default="crashed",
+    show_default=True,
+    help="With --from-wandb: the state in W&B.",
+)
 @options.force
 @options.as_json
 @click.pass_obj
 def retry_command(
     source: StackSource,
+    /,
     *,
-    name: str,
+    name: str | None,
     owner: str | None,
     selection: Selection,
-    queue: str | None,
-    image: str | None,
-    num_memory: int | None,
-    num_hours: float | None,
+    project: str | None,
+    state: str,
     force: bool,
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """Send again what has failed or was cancelled, as the same runs with the same W&B ids."""
-    connection = options.connect(source)
-    sweep = connection.full_name(name, owner)
-    options.check_owner(connection, sweep, force=force)
-    from submitter.cli.again import changes  # noqa: PLC0415 - so that --help does not pay for boto3
+    from submitter.cli import again  # noqa: PLC0415 - so that --help does not pay for boto3
 
-    changed = changes(connection, sweep, queue=queue, image=image, memory_mib=num_memory, hours=num_hours)
-    retried = connection.retry(sweep, selection, changed, say=note)
+    connection = options.connect(source)
+    sweep = connection.full_name(name, owner) if name else None
+    what = again.Limits(**limits)
+    if project:
+        from submitter.cli.crashed import retry_crashed  # noqa: PLC0415 - as above
+
+        if selection:
+            raise errors.UsageError(
+                "--from-wandb chooses the runs.", "Leave out --seed, --where, --index and --failed."
+            )
+        done = dict(retry_crashed(connection, sweep, project, state, what, force=force))
+    elif sweep is None:
+        raise errors.UsageError("`retry` needs a sweep.", "Give its NAME; `submitter list` shows them.")
+    else:
+        options.check_owner(connection, sweep, force=force)
+        changed = again.changes(connection, sweep, what)
+        done = {sweep: connection.retry(sweep, again.choose_by(selection), changed, say=note)}
     if as_json:
-        click.echo(render.document("retry", _values(sweep, retried)))
+        values = [_values(*sent) for sent in done.items()]
+        click.echo(render.document("retry", {"sweeps": values} if project else values[0]))
         return
+    for full_name, retried in done.items():
+        _tell(full_name, retried)
+
+
+def _tell(sweep: str, retried: "Retried") -> None:
     click.echo(f"{sweep}: {render.count(len(retried.submitted), 'run')} submitted again.")
     if retried.unknown:
         note(f"Runs {retried.unknown} were perhaps sent a week ago and are left alone.")

@@ -1,0 +1,182 @@
+"""Runs that W&B calls crashed: its own client asks a server on this machine that answers as W&B's does."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+QUEUE = "c5a-large-spot"
+Submitter = Callable[..., Any]
+WaitUntil = Callable[..., Any]
+
+
+@dataclass
+class WandbServer:
+    """The runs of the project acme/cleanrl, and what was asked."""
+
+    url: str = ""
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The metadata of each run, by id; all of them have crashed."""
+    filters: list[str] = field(default_factory=list)
+
+    def answer(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        """Answer one GraphQL query."""
+        if "viewer" in query:
+            return {"viewer": {"id": "1", "entity": "acme", "username": "ada", "flags": "{}", "teams": {"edges": []}}}
+        if (variables["entity"], variables["project"]) != ("acme", "cleanrl"):
+            return {"project": None}
+        if "RunFiles" in query:
+            found = {"id": "file", "name": "wandb-metadata.json", "sizeBytes": 1, "mimetype": "", "md5": ""}
+            url = f"{self.url}/metadata/{variables['name']}"
+            files = _page([{**found, "url": url, "directUrl": url, "updatedAt": "2026-01-01T00:00:00"}])
+            return {"project": {"internalId": "1", "run": {"fileCount": 1, "files": files}}}
+        self.filters.append(variables["filters"])
+        crashed = json.loads(variables["filters"]) == {"state": "crashed"}
+        runs = [_run(name) for name in self.runs if crashed]
+        return {"project": {"internalId": "1", "runCount": len(runs), "readOnly": False, "runs": _page(runs)}}
+
+
+def _page(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    edges = [{"node": node, "cursor": str(at)} for at, node in enumerate(nodes)]
+    return {"edges": edges, "pageInfo": {"endCursor": str(len(edges)), "hasNextPage": False}}
+
+
+def _run(name: str) -> dict[str, Any]:
+    time = "2026-01-01T00:00:00"
+    texts = {"id": name, "name": name, "displayName": name, "state": "crashed", "createdAt": time, "heartbeatAt": time}
+    return {**texts, "tags": [], "projectId": "1", "readOnly": False, "sweepName": None, "historyLineCount": 1}
+
+
+@pytest.fixture
+def wandb_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
+    server = WandbServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.path != "/graphql":  # the client's own measurements
+                self._reply({})
+                return
+            asked = json.loads(body)
+            self._reply({"data": server.answer(asked["query"], asked.get("variables") or {})})
+
+        def do_GET(self) -> None:
+            self._reply(server.runs[self.path.rpartition("/")[2]])
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            """Say nothing."""
+
+        def _reply(self, document: dict[str, Any]) -> None:
+            content = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        server.url = f"http://127.0.0.1:{http.server_port}"
+        thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("WANDB_BASE_URL", server.url)
+        monkeypatch.setenv("WANDB_API_KEY", f"local-{'a' * 40}")
+        monkeypatch.setenv("WANDB_SILENT", "true")
+        yield server
+        http.shutdown()
+        thread.join()
+
+
+def statuses(submitter: Submitter, name: str) -> list[str]:
+    return [run["status"] for run in submitter("status", name, "--runs", "--json").document["runs"]]
+
+
+def test_crashed_runs_of_a_sweep_go_on_under_their_own_ids_which_must_exist(
+    submitter: Submitter, wandb_server: WandbServer, wait_until: WaitUntil, tmp_path: Path
+) -> None:
+    """What W&B calls crashed and AWS does not, such as a run that waits for its next attempt, is left alone."""
+    mended = tmp_path / "mended"
+    command = (
+        f"test -e {mended} || test {{seed}} -gt 2; echo $WANDB_RUN_ID $WANDB_RESUME; test -e {mended} -o {{seed}} -gt 2"
+    )
+    run = ("run", "--queue", QUEUE, "--name", "exp", "--image", "trainer:1", "--no-pin", "--command", command)
+    submitter(*run, "--num-seed", "3", "--attempts", "1", "--wait", "--poll", "0.1")
+    assert statuses(submitter, "exp") == ["failed", "failed", "succeeded"]
+    nonce = submitter("show", "exp", "--json").document["nonce"]
+    wandb_server.runs = {name: {} for name in (f"{nonce}-2", f"{nonce}-3", "another")}
+    mended.touch()
+    (retried,) = submitter("retry", "exp", "--from-wandb", "acme/cleanrl", "--json").document["sweeps"]
+    assert (retried["submitted"], retried["runs"]) == (1, "2")
+    wait_until(lambda: statuses(submitter, "exp") == ["failed", "succeeded", "succeeded"])
+    assert submitter("logs", "exp", "--seed", "2").out == f"{nonce}-2 must\n"
+    assert json.loads(wandb_server.filters[-1]) == {"state": "crashed"}
+
+
+def test_crashed_runs_that_no_sweep_has_are_run_as_wandb_knows_them(
+    submitter: Submitter, wandb_server: WandbServer, wait_until: WaitUntil, tmp_path: Path
+) -> None:
+    program = tmp_path / "ppo.py"
+    program.write_text("import os, sys\nprint(os.environ['WANDB_RUN_ID'], os.environ['WANDB_RESUME'], sys.argv[1:])\n")
+    wandb_server.runs = {
+        "3k2j9x1a": {"codePath": str(program), "args": ["--exp-name", "a  b's $HOME", "--seed", 1]},
+        "zz-9": {"program": str(program), "args": None},
+    }
+    command = ("retry", "--from-wandb", "acme/cleanrl", "--state", "crashed", "--queue", QUEUE)
+    done = submitter(*command, "--image", f"trainer@sha256:{'a' * 64}")
+    assert done.code == 0, done.err
+    (sweep,) = [one["sweep"] for one in submitter("list", "--json").document["sweeps"]]
+    name = sweep.partition("/")[2]
+    wait_until(lambda: statuses(submitter, name) == ["succeeded", "succeeded"])
+    assert (
+        submitter("logs", name, "--index", "1").out == "3k2j9x1a must ['--exp-name', \"a  b's $HOME\", '--seed', '1']\n"
+    )
+    assert submitter("logs", name, "--index", "2").out == "zz-9 must []\n"
+    again = submitter(*command, "--image", f"trainer@sha256:{'a' * 64}")
+    assert again.out.splitlines()[-1] == f"{sweep}: 0 runs submitted again."
+    assert len(submitter("show", name, "--json").document["submissions"]) == 1
+
+
+def test_a_labmates_crashed_runs_are_left_alone(submitter: Submitter, wandb_server: WandbServer) -> None:
+    run = ("run", "--queue", QUEUE, "--name", "exp", "--owner", "labmate", "--image", "trainer:1", "--no-pin")
+    submitter(*run, "--command", "false # {seed}", "--wait", "--poll", "0.1")
+    nonce = submitter("show", "labmate/exp", "--json").document["nonce"]
+    wandb_server.runs = {f"{nonce}-1": {}}
+    done = submitter("retry", "--from-wandb", "acme/cleanrl")
+    assert (done.code, done.out) == (0, "")
+    assert "labmate/exp is not yours" in done.err
+    assert "1 run submitted again" in submitter("retry", "--from-wandb", "acme/cleanrl", "--force").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("--from-wandb", "cleanrl"), 2, "--from-wandb cleanrl does not name a project."),
+        (("--from-wandb", "acme/nothing"), 3, "W&B did not list the runs of acme/nothing"),
+        (("--from-wandb", "acme/cleanrl"), 2, "No sweep has 1 run of acme/cleanrl."),
+        (("--from-wandb", "acme/cleanrl", "--seed", "1"), 2, "--from-wandb chooses the runs."),
+        (("--from-wandb", "acme/cleanrl", "--queue", QUEUE), 3, "W&B does not know which program the run gone was."),
+        ((), 2, "`retry` needs a sweep."),
+    ],
+)
+def test_what_cannot_work_is_one_sentence(
+    submitter: Submitter, wandb_server: WandbServer, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    wandb_server.runs = {"gone": {}}
+    refused = submitter("retry", *arguments)
+    assert refused.code == code
+    assert sentence in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_without_a_key_nothing_is_asked(
+    submitter: Submitter, wandb_server: WandbServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY")
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    refused = submitter("retry", "--from-wandb", "acme/cleanrl")
+    assert refused.code == 3
+    assert "There is no W&B key." in refused.err
+    assert not wandb_server.filters
