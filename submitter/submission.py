@@ -78,6 +78,7 @@ def run(
     batch: Batch,
     clock: Clock,
     fresh: bool = False,
+    ready: Callable[[], None] | None = None,
     say: Callable[[str], None],
 ) -> Outcome:
     """Submit the wanted runs that were not submitted yet; return when every one of them is known to be, or not to be.
@@ -88,13 +89,14 @@ def run(
         batch: The account's.
         clock: This machine's.
         fresh: Begin a new generation, in which nothing was submitted (`--new`).
+        ready: Called when everything is checked and runs are due, before anything is changed.
         say: Told, in sentences, what the user waits for.
 
     Raises:
         UsageError: The sweep was begun with another command, image or axes.
         AwsError: AWS refused a job; what it took is in the ledger.
     """
-    return _Run(order, ledger, batch, clock, say).work(fresh=fresh)
+    return _Run(order, ledger, batch, clock, say).work(fresh=fresh, ready=ready)
 
 
 def check_identity(order: Order, generation: Generation) -> None:
@@ -192,7 +194,7 @@ class _Run:
         self._order, self._ledger = order, ledger
         self._sender = Sender(order.sweep, ledger, batch, clock, say)
 
-    def work(self, *, fresh: bool) -> Outcome:
+    def work(self, *, fresh: bool, ready: Callable[[], None] | None) -> Outcome:
         order, sender = self._order, self._sender
         # A first `run` needs no read: its put tells when there is something.
         entries = self._ledger.entries(order.sweep) if fresh else []
@@ -203,6 +205,8 @@ class _Run:
             check_identity(order, generation)
             if due := generation.due(order.wanted):
                 entry, requests = draft(order, generation, due, n=len(entries) + 1, at=sender.now(), by=sender.by)
+                if ready is not None:
+                    ready()
                 entries = sender.send(entries, entry, requests, order.definition)
                 continue
             wanted = generation.table.numbers(order.wanted)

@@ -72,8 +72,7 @@ def run_command(
         click.echo(render.document("dry-run", connection.dry_run(prepared, fresh=new, say=note)))
         return
     order = connection.order(prepared)
-    connection.keep(secrets)
-    outcome = connection.submit(order, fresh=new, say=note)
+    outcome = connection.submit(order, secrets, fresh=new, say=note)
     status = None
     if wait:
         status = wait_and_tell(connection, order.sweep, poll=poll)

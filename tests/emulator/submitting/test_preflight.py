@@ -128,6 +128,17 @@ def test_what_could_never_work_is_refused_before_anything_is_changed(
     assert changes(server) == before
 
 
+def test_no_key_is_put_for_what_is_refused(
+    submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "sentinel")
+    before = changes(server)
+    assert run(submitter, SPOT, "--secret", "HF_TOKEN", command="python " + "x" * 9_000).code == 2
+    assert changes(server) == before
+    assert run(submitter, SPOT, "--secret", "HF_TOKEN").code == 0
+    assert "PutSecretValue" in changes(server)
+
+
 def test_on_a_queue_with_fair_shares_jobs_have_their_owners_share(
     submitter: Submitter, aws: Callable[..., Any]
 ) -> None:
