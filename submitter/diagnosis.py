@@ -7,13 +7,11 @@ user guide.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from submitter.capacity import usable_memory_mib
+from submitter.facts import Environment, Waiting
 from submitter.render import count, duration
-
-if TYPE_CHECKING:
-    from infra.outputs import Queue
 
 TIME_LIMIT: Final = "Canceled by JobStateTimeLimit action due to reason: "
 """What the status reason of a job begins with that a queue has cancelled because it waited too long."""
@@ -39,107 +37,6 @@ class Finding:
     remedy: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Environment:
-    """A compute environment of a queue, as AWS describes it.
-
-    Attributes:
-        name: Its name.
-        state: `ENABLED` or `DISABLED`.
-        status: `VALID`, `INVALID`, `UPDATING`, ...
-        status_reason: AWS's words about the status.
-        spot: Whether it runs Spot instances.
-        bid_percentage: The most that it pays for a Spot instance, in percent of the On-Demand price.
-        max_vcpus: vCPUs that it may have at once.
-        desired_vcpus: vCPUs that it has or has asked for.
-    """
-
-    name: str
-    state: str
-    status: str
-    status_reason: str
-    spot: bool
-    bid_percentage: int
-    max_vcpus: int
-    desired_vcpus: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Head:
-    """The first job of a queue, which alone AWS places and gives a reason for.
-
-    Attributes:
-        job: Its id.
-        sweep: The sweep that it belongs to; None for a job that was not submitted by this program.
-        own: Whether it is one of the sweep that is asked about.
-        status_reason: AWS's words on why it waits; empty without.
-    """
-
-    job: str
-    sweep: str | None
-    own: bool
-    status_reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """What an instance costs, in US dollars an hour.
-
-    Attributes:
-        spot: The lowest Spot price of the zones at present; None when it is not known.
-        on_demand: The On-Demand price; None when it is not known.
-    """
-
-    spot: float | None
-    on_demand: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Need:
-    """What one run reserves: vCPUs, memory in MiB, GPUs."""
-
-    vcpus: int
-    memory_mib: int
-    gpus: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """What is known about runs of one sweep that wait on one queue.
-
-    Attributes:
-        queue: The queue's name.
-        hardware: The queue in the stack's outputs; None when the stack no longer has it.
-        exists: Whether AWS has the queue.
-        state: `ENABLED` or `DISABLED`.
-        status: The queue's status.
-        status_reason: AWS's words about it.
-        limits: Seconds after which the queue cancels its head, by the reason that AWS gives for its waiting.
-        environments: In the order in which the queue tries them.
-        runs: How many runs wait, by status.
-        waited_seconds: Since the oldest of them was submitted.
-        need: What one of them reserves.
-        head: None when the queue's front is empty, or when it is not known.
-        front_known: Whether the queue's front could be read.
-        price: None when it was not looked up.
-    """
-
-    queue: str
-    hardware: "Queue | None"
-    exists: bool
-    state: str
-    status: str
-    status_reason: str
-    limits: Mapping[str, int]
-    environments: tuple[Environment, ...]
-    runs: Mapping[str, int]
-    waited_seconds: float
-    need: Need
-    head: Head | None
-    front_known: bool
-    price: Price | None
-
-
 def diagnose(waiting: Waiting) -> list[Finding]:
     """Return why the runs wait, the surest reason first; never nothing."""
     if not waiting.exists:
@@ -151,6 +48,37 @@ def diagnose(waiting: Waiting) -> list[Finding]:
     if set(waiting.runs) <= {"starting"} or (found and all(map(_unusable, waiting.environments))):
         return found
     return [*found, *(_behind(waiting) or _first(waiting))]
+
+
+def not_with_aws(counts: Mapping[str, int]) -> list[Finding]:
+    """Return what is to be said of runs that wait for nobody, since AWS does not have them.
+
+    Args:
+        counts: How many runs have each status.
+    """
+    found = []
+    if number := counts.get("deciding"):
+        found.append(
+            Finding(
+                sentence=f"Whether AWS has taken {count(number, 'run')} is not known yet: its answer was lost.",
+                remedy="Ask again: it is known some minutes after the submission at the latest.",
+            )
+        )
+    if number := counts.get("not submitted"):
+        found.append(
+            Finding(
+                sentence=f"AWS does not have {count(number, 'run')}: it refused them, or their submission was cut.",
+                remedy="Type the same `submitter run` line again: it submits what is missing.",
+            )
+        )
+    if number := counts.get("unknown"):
+        found.append(
+            Finding(
+                sentence=f"AWS has forgotten {count(number, 'run')} before anybody saw how they ended.",
+                remedy="Look at their results; `submitter run --new` begins the sweep afresh.",
+            )
+        )
+    return found
 
 
 def cancelled_for_waiting(reasons: Mapping[str, int]) -> list[Finding]:

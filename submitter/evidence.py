@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from submitter.aws_errors import is_denial
 from submitter.batch import Batch
-from submitter.diagnosis import Environment, Head, Need, Price, Waiting
+from submitter.facts import Environment, Head, Need, Price, Waiting
 from submitter.history import Generation
 from submitter.names import SWEEP_TAG
 from submitter.session import Clock

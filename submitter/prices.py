@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from submitter.diagnosis import Price
+from submitter.facts import Price
 from submitter.session import client_config
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ def why_command(source: StackSource, *, name: str, owner: str | None, as_json: b
     if not found:
         click.echo("No run waits.")
     for queue, findings in found.items():
-        click.echo(f"\n{queue}:")
+        click.echo(f"\n{queue}:" if queue else "")
         for finding in findings:
             click.echo(_text(finding))
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from submitter.diagnosis import Environment, Head, Need, Price, Waiting, cancelled_for_waiting, diagnose
+from submitter.diagnosis import cancelled_for_waiting, diagnose, not_with_aws
+from submitter.facts import Environment, Head, Need, Price, Waiting
 
 ENVIRONMENT = Environment(
     name="spot",
@@ -94,6 +95,16 @@ def test_another_open_environment_of_the_queue_is_looked_at_when_one_is_closed()
         "The environment spot is disabled and starts no run.",
         "second is at its limit: 16 of 16 vCPUs are in use.",
     ]
+
+
+def test_runs_that_aws_does_not_have_are_told_apart() -> None:
+    found = not_with_aws({"deciding": 1, "not submitted": 2, "unknown": 3, "running": 4})
+    assert [finding.sentence.partition(":")[0] for finding in found] == [
+        "Whether AWS has taken 1 run is not known yet",
+        "AWS does not have 2 runs",
+        "AWS has forgotten 3 runs before anybody saw how they ended.",
+    ]
+    assert not_with_aws({"running": 4}) == []
 
 
 def test_only_what_a_time_limit_has_cancelled_is_told_of_what_has_failed() -> None:

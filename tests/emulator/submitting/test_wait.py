@@ -43,6 +43,14 @@ class Watch:
         )
 
 
+def wait_once(read: Callable[[], SweepStatus]) -> SweepStatus:
+    """Wait with no time to do so, and return what was seen."""
+    seen: list[SweepStatus] = []
+    with pytest.raises(WaitTimeoutError):
+        wait(read, clock=Clock(), poll_seconds=1, timeout_seconds=0, seen=seen.append, troubled=lambda _: None)
+    return seen[0]
+
+
 @pytest.fixture
 def watch(machine: Any) -> Watch:
     return Watch(machine)
@@ -102,6 +110,15 @@ def test_expired_credentials_are_told_and_waiting_goes_on(
     fault("dynamodb", "Query", "expired", count=2)
     assert watch().succeeded
     assert [type(trouble) for trouble in watch.troubles] == [ConfigurationError] * 2
+
+
+def test_hundreds_of_jobs_are_asked_for_in_chunks_and_a_throttled_chunk_again(machine: Any, fault: Fault) -> None:
+    machine.run(range(250), command=FOR_LONG)
+    before = machine.calls("batch")
+    fault("batch", "DescribeJobs", "throttle", skip=2, count=1)
+    status = wait_once(lambda: machine.status(runs=True))
+    assert len(status.runs) == 250
+    assert (machine.calls("batch") - before)["DescribeJobs"] == 1 + 3 + 1
 
 
 def test_what_will_not_pass_ends_the_waiting(machine: Any, watch: Watch) -> None:

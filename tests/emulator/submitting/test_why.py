@@ -216,6 +216,19 @@ def test_where_aws_gives_no_reason_and_none_is_seen_that_is_said(machine: Any, w
     assert "quotas" in finding.remedy
 
 
+def test_runs_that_were_never_sent_are_told_with_how_to_send_them(
+    machine: Any, submitter: Submitter, killed: Callable[..., Any]
+) -> None:
+    with killed(machine.batch, "submit", before=True):
+        machine.run([1, 2])
+    [finding] = submitter("why", "ada/first", "--json").document["findings"]
+    assert finding["queue"] is None
+    assert finding["sentence"].startswith("Whether AWS has taken 2 runs is not known yet")
+    machine.clock.sleep(1000)
+    machine.status()
+    assert "AWS does not have 2 runs" in submitter("why", "ada/first").out
+
+
 def test_people_read_the_sentences_with_an_arrow_before_what_to_do(
     machine: Any, submitter: Submitter, wait_until: WaitUntil
 ) -> None:
