@@ -134,15 +134,19 @@ class Machine:
         assert len(dict(found)) == len(found)
         return dict(found)
 
+    def let_all_arrive(self) -> None:
+        """Wait until nothing is on its way to the account any more."""
+        for thread in threading.enumerate():
+            while thread.name.endswith("(_act_late)") and thread.is_alive():
+                self.clock.sleep(5)
+                thread.join(0.05)
+
     def assert_each_run_has_one_job(self, seeds: Sequence[int]) -> None:
         """Nothing twice, nothing lost: every seed has exactly one job, and the ledger knows every job.
 
         What is still on its way to the account arrives before.
         """
-        for thread in threading.enumerate():
-            while thread.name.endswith("(_act_late)") and thread.is_alive():
-                self.clock.sleep(5)
-                thread.join(0.05)
+        self.let_all_arrive()
         jobs = self.jobs_by_name()
         entries = self.ledger.entries(SWEEP)
         assert {slot.name: slot.sent for entry in entries for slot in entry.slots if slot.sent} == jobs
