@@ -18,7 +18,7 @@ _INTRODUCTION: Final = """\
   `submitter run --queue`. What skips a question (`--yes`) may not.
 - Results go to standard output, everything else to standard error. `--json` prints one document, whose `schema` names
   its kind and version: `rl-batch/status/v1` is described by [schemas/status.json](schemas/status.json). `logs --json`
-  prints an object a line.
+  and `status --watch --json` print an object a line.
 - Exit codes: 0 done; 1 runs failed or were cancelled (`run --wait`, `wait`); 2 usage; 3 stack, configuration or
   credentials; 4 AWS refused or cannot be reached; 124 the time of `wait --timeout` is up; 130 interrupted.
 - `python -m submitter` is the same program.
