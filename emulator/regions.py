@@ -1,4 +1,4 @@
-"""The regions of an account: AWS Batch is apart in each, and made there when it is first used."""
+"""The regions of an account: what has a region is apart in each, and AWS Batch is made there when it is first used."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Regions:
-    """Batch of every region that has been used, and the account as it is seen there.
+    """The account as it is seen in each region, and Batch of every region where it has been used.
 
     Args:
         home: The account in its own region, whose Batch is made at once.
@@ -20,26 +20,22 @@ class Regions:
     def __init__(self, home: "Account", make: Callable[["Account"], "Batch"]) -> None:
         self._home = home
         self._make = make
-        self._made = {home.region: (home, make(home))}
+        self._batches = {home.region: make(home)}
         self._lock = threading.Lock()
-
-    def _region(self, name: str) -> "tuple[Account, Batch]":
-        with self._lock:
-            if name not in self._made:
-                account = self._home.in_region(name)
-                self._made[name] = account, self._make(account)
-            return self._made[name]
 
     def account(self, region: str) -> "Account":
         """Return the account as it is seen in a region."""
-        return self._region(region)[0]
+        return self._home.in_region(region)
 
     def batch(self, region: str) -> "Batch":
         """Return AWS Batch of a region."""
-        return self._region(region)[1]
+        with self._lock:
+            if region not in self._batches:
+                self._batches[region] = self._make(self.account(region))
+            return self._batches[region]
 
     @property
     def batches(self) -> "list[Batch]":
         """AWS Batch of every region that has been used, the account's own first."""
         with self._lock:
-            return [batch for _, batch in self._made.values()]
+            return list(self._batches.values())

@@ -18,6 +18,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from emulator.account import Account, forget_everything
 from emulator.batch.api import Batch
+from emulator.batch.cores import Cores
 from emulator.batch.runner import clean_environment
 from emulator.calls import Call, CallRecord, read_call
 from emulator.clock import Clock
@@ -91,7 +92,8 @@ class EmulatorServer:
         http = HttpServer(self._port, self._serve)
         self.url = f"http://127.0.0.1:{http.port}"
         home = self._home_folder or Path(opened.enter_context(TemporaryDirectory(prefix="emulator-")))
-        self._regions = Regions(self.account, lambda account: self._batch(account, home))
+        cores = Cores(self._cores or os.cpu_count() or 1)
+        self._regions = Regions(self.account, lambda account: self._batch(account, home, cores))
         self.batch = self._regions.batch(self.region)
         opened.callback(self._close_batch)
         self.record = CallRecord()
@@ -110,7 +112,7 @@ class EmulatorServer:
         self._moto_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         opened.callback(http.start())
 
-    def _batch(self, account: Account, home: Path) -> Batch:
+    def _batch(self, account: Account, home: Path, cores: Cores) -> Batch:
         """Make AWS Batch of a region; `home` is the HOME of its jobs."""
         return Batch(
             account,
@@ -118,7 +120,7 @@ class EmulatorServer:
             self.loop,
             folder=_CHECKOUT,
             environment=clean_environment(url=self.url, region=account.region, home=home),
-            cores=self._cores or os.cpu_count() or 1,
+            cores=cores,
             runner=self._runner,
         )
 
@@ -137,7 +139,14 @@ class EmulatorServer:
         return self.batch.state
 
     def _serve(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Serve any request of the port."""
+        """Serve any request of the port.
+
+        It listens on loopback only, but a web page could still reach it through the browser, and its signature is
+        never checked. A page's request has the page's own host name, after DNS rebinding too.
+        """
+        if environ.get("HTTP_HOST", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+            message = "The account is served at 127.0.0.1 and localhost only."
+            return error_reply("", "AccessDeniedException", message, 403, start_response)
         if environ["PATH_INFO"].startswith(PREFIX):
             return self.control(environ, start_response)
         call = read_call(environ, environ["wsgi.input"].getvalue(), self.clock.now(), self.batch.app.operation)

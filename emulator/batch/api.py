@@ -18,6 +18,7 @@ from emulator.restjson import RestJson
 
 if TYPE_CHECKING:
     from emulator.account import Account
+    from emulator.batch.cores import Cores
     from emulator.clock import Clock
     from emulator.loop import LoopThread
 
@@ -34,7 +35,7 @@ class Batch:
         loop: The loop that owns the records and runs every operation.
         folder: Working folder of the jobs.
         environment: What every job finds in its environment.
-        cores: How many jobs run at once.
+        cores: What jobs of all regions run on.
         runner: What carries jobs out: `process` or `docker`.
     """
 
@@ -46,7 +47,7 @@ class Batch:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        cores: int,
+        cores: "Cores",
         runner: str = "process",
     ) -> None:
         self.state = State()

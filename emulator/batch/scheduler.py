@@ -29,6 +29,7 @@ from emulator.batch.waiting import WaitingJobs
 
 if TYPE_CHECKING:
     from emulator.account import Account
+    from emulator.batch.cores import Cores
     from emulator.batch.logs import LogWriter
     from emulator.batch.runner import Runner
     from emulator.batch.state import JobQueue, State
@@ -40,11 +41,15 @@ ADMISSION_SECONDS = 0.02
 """How long a new job is SUBMITTED, in real time: long enough for a client to meet the state."""
 
 
+class NoSuchHostError(LookupError):
+    """No instance has an id, and no job on an instance."""
+
+
 class Scheduler:
     """The jobs of the account.
 
     Every method is called on the event loop's thread, and none of them blocks. A job that placement has put on a host
-    is STARTING until one of this machine's cores is free for it, so that at most `cores` tasks run at once.
+    is STARTING until one of this machine's cores is free for it.
 
     Args:
         state: The queues and environments.
@@ -52,7 +57,7 @@ class Scheduler:
         runner: What carries tasks out.
         log_writer: Puts events into a log stream: `Account.put_log_events`.
         clock: The account's clock.
-        cores: How many tasks run at once.
+        cores: What tasks run on.
     """
 
     def __init__(
@@ -63,7 +68,7 @@ class Scheduler:
         *,
         log_writer: "LogWriter",
         clock: "Clock",
-        cores: int,
+        cores: "Cores",
     ) -> None:
         self.store = JobStore()
         self.fleet = Fleet(state, account)
@@ -72,7 +77,8 @@ class Scheduler:
         self._runner = runner
         self._write = log_writer
         self._clock = clock
-        self._free_cores = cores
+        self._cores = cores
+        cores.when_freed.append(self._start_placed)
         self._lifecycle = Lifecycle(self.store, clock.now_ms, self._runnable)
         self._waiting: defaultdict[str, WaitingJobs] = defaultdict(WaitingJobs)
         self._placed: deque[Job] = deque()
@@ -109,18 +115,19 @@ class Scheduler:
             target: The host's instance id, or the id of a job that is on it.
 
         Raises:
-            LookupError: There is no such host, and no such job on a host.
+            NoSuchHostError: There is no such host, and no such job on a host.
         """
         host = self.fleet.get(target) or next(
             (run.attempt.host for job, run in self._runs.items() if job.id == target), None
         )
         if host is None:
-            raise LookupError(f"No instance and no job on an instance has the id {target}.")
+            raise NoSuchHostError(f"No instance and no job on an instance has the id {target}.")
         self.fleet.remove(host)
         reason = f"Host EC2 (instance {host.id}) terminated."
         lost = [job for job, run in self._runs.items() if run.attempt.host is host]
         for job in lost:
             self._interrupt(job, reason, at_once=True)
+        self.changed()
         return [job.id for job in lost]
 
     def set_capacity(self, environment: str, *, available: bool) -> None:
@@ -137,8 +144,7 @@ class Scheduler:
         queues = [queue for queue in self._state.queues.values() if queue.status != "DELETING"]
         queues.sort(key=lambda queue: -queue.priority)
         wake = [self.fleet.retire(now), *(self._place_all(queue, now) for queue in queues)]
-        while self._free_cores and self._placed:
-            self._start(self._placed.popleft())
+        self._start_placed()
         self._wake_at(min((time for time in wake if time is not None), default=None))
 
     def queue_deleted(self, name: str) -> None:
@@ -200,10 +206,14 @@ class Scheduler:
         self._lifecycle.move(job, STARTING)
         self._placed.append(job)
 
+    def _start_placed(self) -> None:
+        while self._cores.free and self._placed and not self._closed:
+            self._start(self._placed.popleft())
+
     def _start(self, job: Job) -> None:
         if job not in self._runs:
             return
-        self._free_cores -= 1
+        self._cores.take()
         task = asyncio.get_running_loop().create_task(self._run(job, self._runs[job]))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -217,7 +227,7 @@ class Scheduler:
             _log.exception("an attempt at job %s failed inside the emulator", job.id)
             run.attempt.status_reason = "The emulator failed; its log has the traceback."
         finally:
-            self._free_cores += 1
+            self._cores.give_back()
         self._attempt_over(job, run)
         self.changed()
 

@@ -280,6 +280,18 @@ def test_what_iam_has_just_made_may_not_be_seen_yet(
     wait_until(lambda: described(aws, "early")["status"] == "VALID")
 
 
+def test_a_later_delay_of_iam_is_not_cut_short_by_an_earlier_one(
+    aws: Aws, server: EmulatorServer, environment: Callable[..., Any]
+) -> None:
+    server.control.delay_iam(60)
+    server.control.delay_iam(600)
+    aws("iam").create_instance_profile(InstanceProfileName="new")
+    server.control.advance(60)
+    assert environment("early", instanceRole="new")["status"] == "INVALID"
+    server.control.advance(540)
+    assert environment("later", instanceRole="new")["status"] == "VALID"
+
+
 def test_a_name_is_taken_once(aws: Aws, environment: Callable[..., Any], resources: dict[str, Any]) -> None:
     environment()
     with pytest.raises(ClientError, match="Object already exists"):

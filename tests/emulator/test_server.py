@@ -68,6 +68,15 @@ def test_an_unsigned_request_is_refused(server: EmulatorServer) -> None:
     assert (status, headers["x-amzn-errortype"]) == (403, "MissingAuthenticationToken")
 
 
+def test_a_request_in_another_name_than_this_machine_s_is_refused(server: EmulatorServer) -> None:
+    """A web page could otherwise submit jobs: the signatures of requests are not checked."""
+    scope = "AWS4-HMAC-SHA256 Credential=A/20261130/us-east-1/batch/aws4_request, SignedHeaders=host, Signature=0"
+    port = server.url.rpartition(":")[2]
+    for host, expected in (("evil.example", 403), ("127.0.0.1", 200), ("localhost", 200)):
+        headers = {"Authorization": scope, "Host": f"{host}:{port}"}
+        assert ask(server, "POST", "/v1/describejobqueues", b"{}", **headers)[0] == expected
+
+
 def test_replies_are_dated_by_the_account_s_clock(server: EmulatorServer, aws: Aws) -> None:
     server.control.advance(86_400)
     for call in (aws("batch").describe_job_queues, aws("dynamodb").list_tables):

@@ -151,6 +151,15 @@ def test_a_fair_share_queue_serves_the_share_that_uses_less(lab: Any, queue: Any
     assert lab.job(f"{many}:16")["status"] == "RUNNABLE"
 
 
+def test_what_a_reclaimed_host_has_left_of_the_vcpus_is_used_at_once(lab: Any) -> None:
+    """The jobs of the lost host had not begun, so that no end of a process tells the scheduler of it."""
+    array_id = lab.submit("exec sleep 600", size=17)
+    lab.reaches(f"{array_id}:1", "RUNNING")
+    lab.reaches(f"{array_id}:16", "RUNNABLE")
+    assert sorted(lab.server.control.reclaim(f"{array_id}:15")) == [f"{array_id}:14", f"{array_id}:15"]
+    lab.reaches(f"{array_id}:16", "STARTING")
+
+
 def test_a_reclaimed_host_takes_all_of_its_jobs_and_nothing_else(lab: Any) -> None:
     array_id = lab.submit("exec sleep 600", size=4)
     lab.reaches(f"{array_id}:0", "RUNNING")
