@@ -7,6 +7,7 @@ import click
 from submitter import render
 from submitter.cli import options, run_options
 from submitter.cli.answers import Answering
+from submitter.cli.like import like_another
 from submitter.cli.outfit import Extras, outfit
 from submitter.cli.output import note
 from submitter.cli.submitting import announce, remind, report
@@ -52,8 +53,6 @@ def run_command(
         raise UsageError("--provider local runs the containers here, without a queue.", "Leave out --queue.")
     connection = options.connect(source)
     if like:
-        from submitter.cli.like import like_another  # noqa: PLC0415 - so that --help does not pay for boto3
-
         given = like_another(given, connection.generation(like, None)[1])
     if extras.provider == "local" or not (given["queue"] or extras.provider):
         from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
