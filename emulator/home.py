@@ -151,7 +151,9 @@ class Home:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "NO_PROXY": f"{direct},127.0.0.1" if direct else "127.0.0.1",
-            "PULUMI_BACKEND_URL": self.backend.as_uri(),
+            # Without the files of attributes beside each state: an engine that is killed can leave one empty, and then
+            # Pulumi (3.274.1) takes the state itself for empty.
+            "PULUMI_BACKEND_URL": f"{self.backend.as_uri()}?metadata=skip",
             "PULUMI_HOME": str(self.pulumi_home),
             "PULUMI_CONFIG_PASSPHRASE": STACK,
             "PULUMI_SKIP_UPDATE_CHECK": "true",

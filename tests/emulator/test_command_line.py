@@ -75,7 +75,7 @@ def test_an_account_is_started_once_used_and_stopped_without_a_trace(home: Home,
     # The person's shell has a profile; `env` was asked without one, so it has nothing to unset.
     assert "AWS_PROFILE" not in printed
     seen = subprocess.run(["sh", "-c", shell], check=True, capture_output=True, text=True, env=environment).stdout
-    assert seen == f"{home.backend.as_uri()} {running.url} mine\n"
+    assert seen == f"{home.backend.as_uri()}?metadata=skip {running.url} mine\n"
 
     assert emulator("stop").returncode == 0
     assert not running.alive

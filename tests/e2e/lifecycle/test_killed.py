@@ -59,3 +59,18 @@ def test_after_a_kill_amid_a_replacement_the_next_update_replaces_and_nothing_is
     assert {queue["status"] for queue in account.queues().values()} == {"VALID"}
     stack.destroy()
     assert account.inventory() == before
+
+
+def test_a_state_that_a_kill_has_made_unreadable_is_there_again_without_its_attributes(
+    make_stack: Callable[..., Any], run_in: Callable[..., Any]
+) -> None:
+    """Pulumi writes attributes beside a state in a folder, not at once; the stacks of these tests have none."""
+    stack = make_stack()
+    default = {"PULUMI_BACKEND_URL": stack.home.backend.as_uri()}
+    attributes = stack.home.backend / ".pulumi/stacks/rl-batch/emulator.json.attrs"
+    assert not attributes.exists()
+    attributes.touch()
+    broken = run_in(stack, "pulumi", "stack", "export", extra=default)
+    assert "failed to load checkpoint: EOF" in broken.stderr
+    attributes.unlink()
+    assert run_in(stack, "pulumi", "stack", "export", extra=default).returncode == 0
