@@ -221,13 +221,15 @@ class LocalRuns:
                     return None
                 self._containers[run.number] = container
                 try:
+                    # Before the start: following the log of a container that is just ending can miss its last words.
+                    output = container.attach(stream=True)
                     container.start()
                 except APIError as error:
                     log.write_text(f"{_words(error)}\n")
                     return self._ended(run, None, f"it did not start: {_words(error)}", began, log)
             limit.start()
             with log.open("wb", buffering=0) as file:
-                for chunk in container.logs(stream=True, follow=True):
+                for chunk in output:
                     file.write(chunk)
             code = int(container.wait()["StatusCode"])
             reason = None if code == 0 else f"exit code {code}"

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from signal import SIGKILL
@@ -38,10 +38,10 @@ class DockerRunner:
             CannotStartError: There is no such image or command, or no Docker.
         """
         try:
-            container = await asyncio.to_thread(self._start, task)
+            container, stream = await asyncio.to_thread(self._start, task)
         except DockerException as error:
             raise CannotStartError(_words("CannotStartContainerError", error)) from None
-        execution = _ContainerExecution(container, output)
+        execution = _ContainerExecution(container, stream, output)
         self._running.add(execution)
         execution.ended.add_done_callback(lambda _: self._running.discard(execution))
         return execution
@@ -60,7 +60,7 @@ class DockerRunner:
     def _client(self) -> docker.DockerClient:
         return docker.from_env(max_pool_size=512)
 
-    def _start(self, task: Task) -> Container:
+    def _start(self, task: Task) -> tuple[Container, Iterator[bytes]]:
         image = str(task.container["image"])
         try:
             self._client.images.get(image)
@@ -83,11 +83,13 @@ class DockerRunner:
             **options,
         )
         try:
+            # Before the start: following the log of a container that is just ending can miss its last words.
+            stream = container.attach(stream=True)
             container.start()
         except APIError:
             container.remove(force=True)
             raise
-        return container
+        return container, stream
 
     def _pull(self, image: str) -> None:
         try:
@@ -105,8 +107,9 @@ class DockerRunner:
 class _ContainerExecution:
     """A container as the scheduler sees it; a thread of its own reads its output and removes it in the end."""
 
-    def __init__(self, container: Container, output: Callable[[bytes], None]) -> None:
+    def __init__(self, container: Container, stream: Iterator[bytes], output: Callable[[bytes], None]) -> None:
         self._container = container
+        self._stream = stream
         self._output = output
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[int] = self._loop.create_future()
@@ -127,7 +130,7 @@ class _ContainerExecution:
     def _watch(self) -> None:
         code = 128 + SIGKILL
         with suppress(DockerException, OSError):  # removed under its hands, or the daemon is gone: it was killed
-            for chunk in self._container.logs(stream=True, follow=True):
+            for chunk in self._stream:
                 self._loop.call_soon_threadsafe(self._output, chunk)
             code = int(self._container.wait()["StatusCode"])
             self._container.remove(v=True)

@@ -159,7 +159,8 @@ def test_a_key_reaches_the_container_and_no_file_of_the_stack_or_the_account(
     command = 'printf %s "$WANDB_API_KEY" | tr a-z A-Z; : --track {seed}'
     run = ("run", *QUEUE, "--name", "key", "--image", image, "--command", command, "--wait")
     submitter(project, engine, *run, WANDB_API_KEY="sentinel-5f0c1e")
-    assert submitter(project, engine, "logs", "key").stdout == "SENTINEL-5F0C1E\n"
+    logs = submitter(project, engine, "logs", "key")
+    assert logs.stdout == "SENTINEL-5F0C1E\n", logs.stderr
     state = project.pulumi("stack", "export", "--show-secrets", capture=True).stdout
     preview = project.pulumi("preview", "--json", "--show-secrets", "--refresh", capture=True).stdout
     assert "aws:secretsmanager/secret:Secret" in state
