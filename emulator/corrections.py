@@ -76,6 +76,13 @@ def _log_stream(account: "Account", members: Members) -> None:
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
 
 
+def _log_streams(account: "Account", members: Members) -> None:
+    """Moto leaves out streams that do not exist: AWS refuses the whole search."""
+    group, names = str(members.get("logGroupName")), members.get("logStreamNames")
+    for stream in names if isinstance(names, list) else ():
+        _log_stream(account, {"logGroupName": group, "logStreamName": stream})
+
+
 def _launch_templates(account: "Account", members: Members) -> None:
     """Moto leaves out an id that does not exist: a program that asks for it would take it for an empty answer."""
     for name, value in members.items():
@@ -114,6 +121,7 @@ def _scheduled_for_deletion(account: "Account", members: Members) -> None:
 _RULES: dict[tuple[str, str], Callable[["Account", Members], None]] = {
     ("logs", "PutRetentionPolicy"): _retention,
     ("logs", "GetLogEvents"): _log_stream,
+    ("logs", "FilterLogEvents"): _log_streams,
     ("ec2", "DescribeLaunchTemplates"): _launch_templates,
     ("iam", "CreateRole"): _trust_policy,
     ("secretsmanager", "PutSecretValue"): _labels,

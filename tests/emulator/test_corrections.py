@@ -33,6 +33,10 @@ def test_a_missing_log_stream_is_told_from_a_missing_group(aws: Aws) -> None:
     logs.create_log_group(logGroupName="g")
     for group, words in (("g", "The specified log stream does not exist."), ("h", "log group does not exist")):
         assert words in refusal(logs.get_log_events, logGroupName=group, logStreamName="s")
+    logs.create_log_stream(logGroupName="g", logStreamName="there")
+    missing = refusal(logs.filter_log_events, logGroupName="g", logStreamNames=["there", "s"])
+    assert "The specified log stream does not exist." in missing
+    assert logs.filter_log_events(logGroupName="g", logStreamNames=["there"])["events"] == []
 
 
 def test_events_that_a_job_writes_are_read_once_and_reading_ends(server: EmulatorServer, aws: Aws) -> None:
