@@ -75,7 +75,10 @@ class Cancels:
 def cancel(
     sweep: str, choose: Choose, *, ledger: Ledger, batch: Batch, clock: Clock, say: Callable[[str], None]
 ) -> NumberSet:
-    """Cancel runs of a sweep, and return their numbers when every job of theirs has been ended.
+    """Cancel runs of a sweep, and return when every job of theirs has been ended.
+
+    What is known to have succeeded cannot be cancelled; what is known to have failed can, so that a retry that goes on
+    at the same time leaves it alone.
 
     Args:
         sweep: owner/name.
@@ -84,6 +87,9 @@ def cancel(
         batch: The account's.
         clock: This machine's.
         say: Told, in sentences, what the user waits for.
+
+    Returns:
+        The numbers of those chosen runs that were not over.
 
     Raises:
         UsageError: There is no such sweep.
@@ -102,7 +108,8 @@ def cancel(
     while True:
         entries, opens = cancels.carry_out(entries[:last])
         if not opens:
-            return choose(Generation(entries))
+            generation = Generation(entries)
+            return NumberSet(choose(generation) - generation.ended("succeeded") - generation.ended("failed"))
         patience.wait(opens)
         entries = ledger.entries(sweep)
 
@@ -113,7 +120,7 @@ def _missing(entries: Sequence[Entry], choose: Choose) -> Iterator[tuple[Generat
     for nonce in dict.fromkeys(entry.nonce for entry in entries):
         generation = Generation(entries, nonce)
         under_way = (place for place in generation.places() if not place.slot.ended)
-        there = choose(generation)
+        there = NumberSet(choose(generation) - generation.ended("succeeded"))
         if nonce != newest:
             there = NumberSet(there & NumberSet(number for place in under_way for number in place.slot.runs))
         if not there <= generation.cancelled:

@@ -197,6 +197,14 @@ class Generation:
                     cancelled.difference_update(slot.runs)
         return NumberSet(cancelled)
 
+    def ended(self, state: str) -> NumberSet:
+        """Return the runs whose newest job was seen to end in this state."""
+        return NumberSet(
+            number
+            for number, place in self.newest().items()
+            if any(how.state == state and number in how.runs for how in place.slot.ended)
+        )
+
     def newest_word(self) -> dict[int, int]:
         """Return, for each run that was sent or cancelled, the `n` of the newest entry that did so."""
         words: dict[int, int] = {}

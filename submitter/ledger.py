@@ -301,7 +301,7 @@ def _summary(items: list[dict[str, Any]]) -> SweepSummary:
         sweep=items[-1]["sweep"],
         nonce=nonce,
         created=_time(generation[0]["at"]),
-        updated=_time(generation[-1]["at"]),
+        updated=max(_time(item["at"]) for item in generation if item["kind"] != CANCEL),
         runs=len(NumberSet(number for item in generation for number in NumberSet.parse(item["runs"]))),
         record=record,
     )

@@ -233,6 +233,10 @@ class _Look:
         if not 0 < counts.total() <= len(numbers):
             return Counter({status: len(numbers)})
         counts[status] += len(numbers) - counts.total()  # children that are not made yet
+        # The summary does not tell cancelled ones from failed ones; when the array has ended, its children do.
+        cancelled = min(counts["failed"], len(self._generation.cancelled & set(numbers)))
+        counts["failed"] -= cancelled
+        counts[CANCELLED] += cancelled
         return +counts
 
     def _nowhere(self, number: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submitter.history import VOID, Entry, Generation, Place, Slot
+from submitter.history import CANCEL, VOID, Ended, Entry, Generation, Place, Slot, newest_nonce
 from submitter.numbers import NumberSet
 from submitter.sweep import RunTable
 from submitter.writer import Writer
@@ -109,3 +109,46 @@ def test_whatever_is_asked_and_refused_no_run_is_due_twice_or_changes_its_number
         entries.append(entry(len(entries) + 1, added=wanted.minus(generation.table), slots=tuple(slots)))
     assert sorted(numbers.values()) == list(range(1, len(numbers) + 1))
     assert set(Generation(entries).standing()) == standing
+
+
+def cancel(n: int, runs: str, nonce: str = "one") -> Entry:
+    return Entry(n=n, nonce=nonce, kind=CANCEL, at=0, by=BY, runs=NumberSet.parse(runs))
+
+
+def test_what_was_cancelled_is_not_due_until_it_is_sent_again() -> None:
+    """Run 2 was refused before the cancel, so that it stands nowhere."""
+    entries = [entry(1, added=seeds(5, 6), slots=(slot("a", "1", "job"), slot("b", "2", VOID))), cancel(2, "1-2")]
+    generation = Generation(entries)
+    assert str(generation.cancelled) == "1-2"
+    assert [(run.number, run.seed) for run in generation.due(seeds(5, 6, 7))] == [(3, 7)]
+    again = Generation([*entries, entry(3, added=RunTable(), slots=(slot("c", "2", None), slot("d", "1", VOID)))])
+    assert str(again.cancelled) == "1"
+    assert again.newest_word() == {1: 2, 2: 3}
+
+
+def test_a_cancel_begins_no_generation() -> None:
+    entries = [
+        entry(1, added=seeds(1), slots=(slot("a", "1", "job"),)),
+        entry(2, nonce="two", added=seeds(1), slots=(slot("b", "1", "job2"),)),
+        cancel(3, "1"),
+    ]
+    assert newest_nonce(entries) == Generation(entries).nonce == "two"
+    assert not Generation(entries).cancelled
+    assert str(Generation(entries, "one").cancelled) == "1"
+
+
+def test_how_a_run_was_asked_for_is_told_by_its_newest_request_whether_it_was_sent_or_not() -> None:
+    entries = [
+        entry(1, added=seeds(1, 2), slots=(slot("a", "1-2", "job"),)),
+        cancel(2, "1-2"),
+        entry(3, added=RunTable(), slots=(slot("b", "2", VOID),)),
+    ]
+    assert {number: request.n for number, request in Generation(entries).newest_request().items()} == {1: 1, 2: 3}
+
+
+def test_only_the_end_of_the_newest_job_counts() -> None:
+    failed = (Ended(state="failed", reason=None, runs=NumberSet([1, 2])),)
+    first = entry(1, added=seeds(1, 2), slots=(replace(slot("a", "1-2", "job"), ended=failed),))
+    assert str(Generation([first]).ended("failed")) == "1-2"
+    second = entry(2, added=RunTable(), slots=(slot("b", "2", "job2"),))
+    assert str(Generation([first, second]).ended("failed")) == "1"

@@ -4,6 +4,7 @@ import pytest
 
 from submitter.errors import UsageError
 from submitter.selection import Selection, label
+from submitter.status import RunStatus
 from submitter.sweep import RunTable
 
 AXES = ("env-id", "lr")
@@ -48,3 +49,10 @@ def test_an_ambiguous_choice_of_one_lists_the_candidates() -> None:
 def test_a_run_without_seed_and_parameters_is_called_by_its_number() -> None:
     (run,) = RunTable.product([()], [None]).runs()
     assert label(run, ()) == "run 1"
+
+
+def test_failed_are_those_that_failed_or_were_cancelled() -> None:
+    runs = [RunStatus(number=n, row=(), seed=n, status=s) for n, s in enumerate(("succeeded", "failed", "cancelled"))]
+    assert [run.status for run in Selection(failed=True).choose(runs, ())] == ["failed", "cancelled"]
+    assert not Selection()
+    assert Selection(failed=True)
