@@ -1,5 +1,6 @@
 """Whether a command tracks its runs, whose W&B key it uses, and the variables that go with it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_variables_of_wandb_go_to_the_jobs_with_tags_that_lead_back_to_the_sweep
     }
 
 
-def test_nothing_depends_on_modules_of_wandb() -> None:
+def test_nothing_depends_on_private_modules_of_wandb() -> None:
     """CleanRL's script calls wandb.util.generate_id, which newer versions do not have."""
     for file in (Path(__file__).parents[2] / "submitter").rglob("*.py"):
-        assert "import wandb" not in file.read_text()
+        assert not re.search(r"wandb\.(util|sdk|apis|_)|from wandb", file.read_text()), file
