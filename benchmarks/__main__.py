@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks import planning
 from benchmarks.account import QUEUE, led_to, make_stack
 from benchmarks.measure import HEADER, compare
 from benchmarks.previews import measure_previews
@@ -55,12 +56,13 @@ def measure_submitter(repetitions: int) -> None:
             "environment": led_to(server),
             "record": server.control.record,
         }
-        for seeds in (1, 1000):
-            title = f"`submitter run`, {seeds:,} seed{'s' if seeds > 1 else ''}"
+        for seeds in (10, 1000, 10_000):
+            title = f"`submitter run`, {seeds:,} seeds"
             ours, floor = partial(submitter_run, outputs, seeds), partial(floor_run, outputs, seeds)
             print(compare(title, ours, floor, **settings).row(), flush=True)
         help_floor = [sys.executable, str(HERE / "floor_help.py"), "--help"]
         print(compare("`submitter --help`", lambda _: [SUBMITTER, "--help"], lambda _: help_floor, **settings).row())
+    print("", planning.HEADER, *planning.rows(10_000), sep="\n")
 
 
 def submitter_run(outputs: Path, seeds: int, number: int) -> list[str]:
