@@ -208,11 +208,6 @@ class Account:
         """Whether a subnet exists."""
         return _found(self._ec2.get_subnet, subnet_id) is not None
 
-    def subnet_zone(self, subnet_id: str) -> str | None:
-        """Name the availability zone of a subnet, or None when it does not exist."""
-        subnet = _found(self._ec2.get_subnet, subnet_id)
-        return subnet.availability_zone if subnet else None
-
     def security_group_exists(self, group_id: str) -> bool:
         """Whether a security group exists."""
         return self._ec2.get_security_group_from_id(group_id) is not None
@@ -229,9 +224,7 @@ class Account:
         known = {str(known.number) for known in template.versions}
         return (version or "$Default") in known | {"$Default", "$Latest"}
 
-    def instance_type(self, name: str) -> InstanceType | None:
-        """Look an instance type up, or return None when EC2 has none of that name."""
-        return instance_type(name)
+    instance_type = staticmethod(instance_type)
 
     def instance_family(self, name: str) -> list[str]:
         """Name the instance types of a family (`c5a`), none when there is no such family."""

@@ -35,8 +35,6 @@ from emulator.wsgi import HttpServer
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from emulator.batch.state import State
-
 _CHECKOUT = Path(__file__).parent.parent
 _one_account = threading.Lock()
 
@@ -132,11 +130,6 @@ class EmulatorServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closing.close()
-
-    @property
-    def batch_state(self) -> "State":
-        """Batch's records in the account's own region; they are read on the loop, by `loop.call`."""
-        return self.batch.state
 
     def _serve(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Serve any request of the port.

@@ -51,8 +51,7 @@ def accepted_resources(account: "Account", request: Mapping[str, Any]) -> dict[s
     if resources is None:
         raise refused("computeResources must be provided for a MANAGED compute environment")
     check_supported(resources, _RESOURCES_UNSUPPORTED)
-    if resources["type"] not in _STRATEGIES:
-        check_supported({resources["type"]: None}, (resources["type"],))
+    _check_kind(resources["type"])
     if not resources.get("instanceRole"):
         raise refused("Instance role is required.")
     if resources.get("minvCpus") is None:
@@ -64,6 +63,11 @@ def accepted_resources(account: "Account", request: Mapping[str, Any]) -> dict[s
     accepted = {"desiredvCpus": resources["minvCpus"], "ec2Configuration": [{"imageType": image}], **resources}
     check_resources(account, accepted)
     return accepted
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in _STRATEGIES:
+        check_supported({kind: None}, (kind,))
 
 
 def check_resources(account: "Account", resources: Mapping[str, Any]) -> None:
@@ -160,6 +164,7 @@ def check_update(account: "Account", environment: "ComputeEnvironment", request:
     check_supported(request, _EC2_ONLY)
     update = request.get("computeResources", {})
     check_supported(update, _RESOURCES_UNSUPPORTED)
+    _check_kind(update.get("type", environment.compute_resources["type"]))
     now = environment.compute_resources
     linked_role = account.batch_service_linked_role_arn
     is_linked = environment.service_role == linked_role

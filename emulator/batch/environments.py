@@ -10,7 +10,7 @@ from emulator.batch.state import ComputeEnvironment, State
 
 if TYPE_CHECKING:
     from emulator.account import Account
-    from emulator.batch.ports import JobScheduler
+    from emulator.batch.scheduler import Scheduler
     from emulator.batch.transitions import Transitions
 
 # Source: "AWS Batch service quotas", AWS Batch user guide.
@@ -21,9 +21,9 @@ _HEALTHY = "ComputeEnvironment Healthy"
 class Environments:
     """The operations on compute environments, each a method that runs on the event loop."""
 
-    def __init__(self, state: State, account: "Account", scheduler: "JobScheduler", transitions: "Transitions") -> None:
+    def __init__(self, state: State, account: "Account", scheduler: "Scheduler", transitions: "Transitions") -> None:
+        self._state = state
         self._all = state.environments
-        self._queues = state.queues
         self._account = account
         self._scheduler = scheduler
         self._transitions = transitions
@@ -71,7 +71,7 @@ class Environments:
 
     def update_compute_environment(self, computeEnvironment: str, **request: Any) -> dict[str, Any]:  # noqa: N803
         """Change an environment in place, where Batch does that; it is UPDATING for a moment."""
-        environment = self._find(computeEnvironment)
+        environment = self._state.environment(computeEnvironment)
         if environment is None:
             raise refused(f"{computeEnvironment} does not exist")
         if environment.status in ("CREATING", "UPDATING", "DELETING"):
@@ -91,14 +91,14 @@ class Environments:
 
     def delete_compute_environment(self, computeEnvironment: str) -> dict[str, Any]:  # noqa: N803
         """Delete an environment that is disabled and in no queue; one that does not exist is deleted already."""
-        environment = self._find(computeEnvironment)
+        environment = self._state.environment(computeEnvironment)
         if environment is None:
             return {}
         if environment.status in ("CREATING", "UPDATING", "DELETING"):
             raise plainly_refused("Cannot delete, resource is being modified.")
         if environment.state != "DISABLED":
             raise plainly_refused("Cannot delete, compute environment must be DISABLED.")
-        if any(environment.arn in queue.compute_environment_order for queue in self._queues.values()):
+        if any(environment.arn in queue.compute_environment_order for queue in self._state.queues.values()):
             raise plainly_refused("Cannot delete, found existing JobQueue relationship")
         environment.status, environment.status_reason = "DELETING", ""
         self._transitions.later(self._remove, environment)
@@ -127,14 +127,10 @@ class Environments:
     ) -> dict[str, Any]:
         """Describe the environments that are named, by name or ARN, or a page of all."""
         if computeEnvironments:
-            found = [environment for key in computeEnvironments if (environment := self._find(key))]
+            found = [environment for key in computeEnvironments if (environment := self._state.environment(key))]
             return {"computeEnvironments": [_detail(environment) for environment in found]}
         names, more = page(self._all, maxResults, nextToken)
         return {"computeEnvironments": [_detail(self._all[name]) for name in names], **more}
-
-    def _find(self, name_or_arn: str) -> ComputeEnvironment | None:
-        environment = self._all.get(name_or_arn.rpartition("/")[2])
-        return environment if environment and name_or_arn in (environment.name, environment.arn) else None
 
 
 def _detail(environment: ComputeEnvironment) -> dict[str, Any]:

@@ -37,8 +37,8 @@ class Fleet:
 
     def offers(self, queue: "JobQueue") -> list[Offer]:
         """Describe the environments of a queue, in its order, for placement."""
-        by_arn = {environment.arn: environment for environment in self._state.environments.values()}
-        return [self._offer(by_arn[arn]) for arn in queue.compute_environment_order if arn in by_arn]
+        found = (self._state.environment(arn) for arn in queue.compute_environment_order)
+        return [self._offer(environment) for environment in found if environment is not None]
 
     def _offer(self, environment: "ComputeEnvironment") -> Offer:
         resources = environment.compute_resources

@@ -113,8 +113,8 @@ class Jobs:
         return self._scheduler.store.get(job_id)
 
     def _queue_name(self, name_or_arn: str) -> str:
-        queue = self._state.queues.get(name_or_arn.rpartition("/")[2])
-        if queue is None or name_or_arn not in (queue.name, queue.arn):
+        queue = self._state.queue(name_or_arn)
+        if queue is None:
             raise plainly_refused(f"JobQueue {name_or_arn} does not exist")
         return queue.name
 

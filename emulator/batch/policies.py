@@ -19,8 +19,8 @@ class SchedulingPolicies:
     """The operations on scheduling policies, each a method that runs on the event loop."""
 
     def __init__(self, state: State, account: "Account") -> None:
+        self._state = state
         self._policies = state.policies
-        self._queues = state.queues
         self._account = account
 
     def create_scheduling_policy(self, **request: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class SchedulingPolicies:
 
     def update_scheduling_policy(self, arn: str, **request: Any) -> dict[str, Any]:
         """Replace what the policy says."""
-        policy = self._find(arn)
+        policy = self._state.policy(arn)
         if policy is None:
             raise refused(f"Scheduling policy {arn} does not exist")
         check_supported(request, ("quotaSharePolicy",))
@@ -53,17 +53,17 @@ class SchedulingPolicies:
 
     def delete_scheduling_policy(self, arn: str) -> dict[str, Any]:
         """Delete a policy that no queue uses; one that does not exist is deleted already."""
-        policy = self._find(arn)
+        policy = self._state.policy(arn)
         if policy is None:
             return {}
-        if any(queue.scheduling_policy_arn == arn for queue in self._queues.values()):
+        if any(queue.scheduling_policy_arn == arn for queue in self._state.queues.values()):
             raise plainly_refused("Cannot delete, found existing JobQueue relationship")
         del self._policies[policy.name]
         return {}
 
     def describe_scheduling_policies(self, arns: list[str]) -> dict[str, Any]:
         """Describe the policies that are named."""
-        found = [policy for arn in arns if (policy := self._find(arn))]
+        found = [policy for arn in arns if (policy := self._state.policy(arn))]
         return {
             "schedulingPolicies": [
                 {"name": each.name, "arn": each.arn, "fairsharePolicy": each.fairshare_policy, "tags": dict(each.tags)}
@@ -79,10 +79,6 @@ class SchedulingPolicies:
         """List the ARNs of a page of policies."""
         names, more = page(self._policies, maxResults, nextToken)
         return {"schedulingPolicies": [{"arn": self._policies[name].arn} for name in names], **more}
-
-    def _find(self, arn: str) -> SchedulingPolicy | None:
-        policy = self._policies.get(arn.rpartition("/")[2])
-        return policy if policy and policy.arn == arn else None
 
 
 def _checked(fairshare: dict[str, Any]) -> dict[str, Any]:

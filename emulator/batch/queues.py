@@ -19,7 +19,7 @@ from emulator.batch.state import ComputeEnvironment, JobQueue, State
 
 if TYPE_CHECKING:
     from emulator.account import Account
-    from emulator.batch.ports import JobScheduler
+    from emulator.batch.scheduler import Scheduler
     from emulator.batch.transitions import Transitions
 
 # Source: "AWS Batch service quotas", AWS Batch user guide.
@@ -41,7 +41,7 @@ _HEALTHY = "JobQueue Healthy"
 class Queues:
     """The operations on job queues, each a method that runs on the event loop."""
 
-    def __init__(self, state: State, account: "Account", scheduler: "JobScheduler", transitions: "Transitions") -> None:
+    def __init__(self, state: State, account: "Account", scheduler: "Scheduler", transitions: "Transitions") -> None:
         self._state = state
         self._account = account
         self._scheduler = scheduler
@@ -84,7 +84,7 @@ class Queues:
         if request.get("priority", 0) < 0:
             raise refused("priority must not be negative")
         policy = request.get("schedulingPolicyArn")
-        if policy and not any(policy == known.arn for known in self._state.policies.values()):
+        if policy and not self._state.policy(policy):
             raise refused(f"Scheduling policy {policy} does not exist")
         for action in request.get("jobStateTimeLimitActions", []):
             check_within("maxTimeSeconds", action["maxTimeSeconds"], 600, 86_400)
@@ -93,8 +93,8 @@ class Queues:
             if action["action"] != "CANCEL":
                 raise refused("The only action for job queues with compute environments is CANCEL")
 
-    def _checked_order(self, entries: list[dict[str, Any]]) -> list[str]:
-        """Return the ARNs of a queue's environments in their order, or refuse them."""
+    def _checked_order(self, entries: list[dict[str, Any]]) -> dict[str, int]:
+        """Return the ARNs of a queue's environments in their order, with their numbers, or refuse them."""
         if not entries:
             raise refused("computeEnvironmentOrder must be provided")
         if len(entries) > _MAX_ENVIRONMENTS:
@@ -108,11 +108,11 @@ class Queues:
         kinds = {architecture_of(self._account, each.compute_resources["instanceTypes"]) for each in found}
         if len(kinds) > 1:
             raise refused("All compute environments of a job queue must share the same architecture")
-        return [environment.arn for environment in found]
+        return {environment.arn: entry["order"] for environment, entry in zip(found, entries, strict=True)}
 
     def _environment(self, name_or_arn: str) -> ComputeEnvironment:
-        environment = self._state.environments.get(name_or_arn.rpartition("/")[2])
-        if environment is None or name_or_arn not in (environment.name, environment.arn):
+        environment = self._state.environment(name_or_arn)
+        if environment is None:
             raise refused(f"ComputeEnvironment {name_or_arn} does not exist")
         if environment.status not in ("VALID", "UPDATING"):
             raise refused(f"{environment.arn} is not in VALID state")
@@ -120,7 +120,7 @@ class Queues:
 
     def update_job_queue(self, jobQueue: str, **request: Any) -> dict[str, Any]:  # noqa: N803
         """Change a queue; it is UPDATING for a moment."""
-        queue = self._find(jobQueue)
+        queue = self._state.queue(jobQueue)
         if queue is None:
             raise refused(f"JobQueue {jobQueue} does not exist")
         if queue.status in ("CREATING", "UPDATING", "DELETING"):
@@ -148,7 +148,7 @@ class Queues:
 
     def delete_job_queue(self, jobQueue: str) -> dict[str, Any]:  # noqa: N803
         """Delete a disabled queue and end its jobs; one that does not exist is deleted already."""
-        queue = self._find(jobQueue)
+        queue = self._state.queue(jobQueue)
         if queue is None:
             return {}
         if queue.status in ("CREATING", "UPDATING", "DELETING"):
@@ -175,13 +175,9 @@ class Queues:
     ) -> dict[str, Any]:
         """Describe the queues that are named, by name or ARN, or a page of all."""
         if jobQueues:
-            return {"jobQueues": [_detail(queue) for key in jobQueues if (queue := self._find(key))]}
+            return {"jobQueues": [_detail(queue) for key in jobQueues if (queue := self._state.queue(key))]}
         names, more = page(self._state.queues, maxResults, nextToken)
         return {"jobQueues": [_detail(self._state.queues[name]) for name in names], **more}
-
-    def _find(self, name_or_arn: str) -> JobQueue | None:
-        queue = self._state.queues.get(name_or_arn.rpartition("/")[2])
-        return queue if queue and name_or_arn in (queue.name, queue.arn) else None
 
 
 def _detail(queue: JobQueue) -> dict[str, Any]:
@@ -194,8 +190,7 @@ def _detail(queue: JobQueue) -> dict[str, Any]:
         "statusReason": queue.status_reason,
         "priority": queue.priority,
         "computeEnvironmentOrder": [
-            {"order": number, "computeEnvironment": arn}
-            for number, arn in enumerate(queue.compute_environment_order, start=1)
+            {"order": number, "computeEnvironment": arn} for arn, number in queue.compute_environment_order.items()
         ],
         "jobQueueType": "ECS",
         "jobStateTimeLimitActions": queue.job_state_time_limit_actions,

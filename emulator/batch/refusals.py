@@ -11,7 +11,7 @@ from emulator.restjson import ApiError
 # Source: CreateJobQueue, CreateComputeEnvironment, RegisterJobDefinition, AWS Batch API reference. That the first
 # character is a letter or digit is said of job names there, and holds for all of them.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-_MAX_TAGS = 50
+MOST_TAGS = 50
 
 
 def refused(message: str) -> ApiError:
@@ -35,8 +35,8 @@ def check_name(what: str, name: str) -> None:
 
 def check_tags(tags: Mapping[str, str]) -> None:
     """Refuse tags that AWS does not take. Source: "Tag restrictions", AWS Batch user guide."""
-    if len(tags) > _MAX_TAGS:
-        raise refused(f"The number of tags must not exceed {_MAX_TAGS}")
+    if len(tags) > MOST_TAGS:
+        raise refused(f"The number of tags must not exceed {MOST_TAGS}")
     for key, value in tags.items():
         if not 1 <= len(key) <= 128 or len(value) > 256:
             raise refused("A tag has a key of 1 to 128 characters and a value of at most 256")

@@ -12,14 +12,13 @@ from typing import Any
 from emulator.batch.definition_rules import check_retry_strategy, check_timeout, checked_resources
 from emulator.batch.model import ArrayJob, Spec
 from emulator.batch.placement import Need
-from emulator.batch.refusals import check_name, check_supported, check_tags, check_within, refused
+from emulator.batch.refusals import MOST_TAGS, check_name, check_supported, check_tags, check_within, refused
 from emulator.batch.state import JobDefinition, JobQueue, State
 from emulator.batch.store import JobStore
 
 _LARGEST_OVERRIDES = 8192
 _OVERRIDES_TOO_LONG = f"Container Overrides length must be at most {_LARGEST_OVERRIDES}"
 _MOST_DEPENDENCIES = 20
-_MOST_TAGS = 50
 _SHARE = re.compile(r"[A-Za-z0-9]{1,255}")
 _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_.-]+)")
 _UNSUPPORTED = (
@@ -54,8 +53,8 @@ def read_submission(request: Mapping[str, Any], state: State, store: JobStore) -
 
 
 def _queue(state: State, name_or_arn: str) -> JobQueue:
-    queue = state.queues.get(name_or_arn.rpartition("/")[2])
-    if queue is None or name_or_arn not in (queue.name, queue.arn):
+    queue = state.queue(name_or_arn)
+    if queue is None:
         raise refused(f"JobQueue {name_or_arn} does not exist")
     if queue.state != "ENABLED":
         raise refused(f"JobQueue {queue.name} is not in ENABLED state")
@@ -129,8 +128,8 @@ def _merged(
     refusal = ""
     if len(json.dumps(overrides, separators=(",", ":"))) > _LARGEST_OVERRIDES:
         refusal = _OVERRIDES_TOO_LONG
-    elif propagate_tags and len(definition.tags | tags) > _MOST_TAGS:
-        refusal = f"The number of tags of job and job definition must not exceed {_MOST_TAGS}"
+    elif propagate_tags and len(definition.tags | tags) > MOST_TAGS:
+        refusal = f"The number of tags of job and job definition must not exceed {MOST_TAGS}"
     return Spec(
         name=request["jobName"],
         queue=queue.name,

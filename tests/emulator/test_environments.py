@@ -165,6 +165,13 @@ def test_without_them_only_the_vcpus_are(
                 assert described(aws, name) == before
 
 
+def test_an_environment_of_instances_never_becomes_one_of_fargate(aws: Aws, environment: Callable[..., Any]) -> None:
+    environment()
+    with pytest.raises(ClientError, match="FARGATE: not part of this emulated account"):
+        aws("batch").update_compute_environment(computeEnvironment="environment", computeResources={"type": "FARGATE"})
+    assert described(aws)["computeResources"]["type"] == "EC2"
+
+
 def test_an_update_policy_is_kept_within_its_limits_and_only_where_updates_are_in_place(
     aws: Aws, environment: Callable[..., Any], wait_until: Callable[..., Any]
 ) -> None:

@@ -35,8 +35,8 @@ def test_a_new_queue_is_creating_and_then_valid(
         "statusReason": "JobQueue Healthy",
         "priority": 3,
         "computeEnvironmentOrder": [
-            {"order": 1, "computeEnvironment": first["computeEnvironmentArn"]},
-            {"order": 2, "computeEnvironment": second["computeEnvironmentArn"]},
+            {"order": 2, "computeEnvironment": first["computeEnvironmentArn"]},
+            {"order": 7, "computeEnvironment": second["computeEnvironmentArn"]},
         ],
         "jobQueueType": "ECS",
         "jobStateTimeLimitActions": [],

@@ -40,7 +40,7 @@ def control(server: EmulatorServer, method: str, path: str, sent: Any = None, **
 def test_each_server_begins_with_an_empty_account() -> None:
     for _ in range(2):
         with EmulatorServer() as server:
-            assert server.batch_state.queues == {}
+            assert server.batch.state.queues == {}
             assert not server.account.role_exists(server.account.batch_service_linked_role_arn)
             server.account.ensure_batch_service_linked_role()
 
