@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BUILDX = "0.38.2"
-SUITE = "bookworm"
 PROGRAMS = {
     "dockerd": "docker.io",
     "docker": "docker.io",
@@ -46,9 +46,10 @@ def ensure() -> Path:
     """
     folder = cache.root("docker")
     with cache.locked(folder):
+        suite = _suite()
         _install_packages(folder / "log")
         _made(folder / "buildx", BUILDX, _build_buildx)
-        _made(folder / "base", f"{SUITE} {_digest_of_certificates()}", _make_base)
+        _made(folder / "base", f"{suite}-{_digest_of_certificates()}", functools.partial(_make_base, suite))
     return folder
 
 
@@ -97,14 +98,14 @@ def _build_buildx(into: Path) -> None:
     (into / "buildx").rename(into / "docker-buildx")
 
 
-def _make_base(into: Path) -> None:
+def _make_base(suite: str, into: Path) -> None:
     """Make a small Debian as a file that `docker import` takes; it trusts the certificates that this machine does."""
     tree = into / "tree"
-    argv = ["debootstrap", "--variant=minbase", "--include=ca-certificates", SUITE, str(tree), _mirror()]
+    argv = ["debootstrap", "--variant=minbase", "--include=ca-certificates", suite, str(tree), _mirror(suite)]
     sudo = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
     log = into.parent / "log"
     try:
-        _run(f"making a Debian {SUITE} base image (once, 1 to 3 minutes)", [*sudo, *argv], log, timeout_seconds=1800)
+        _run(f"making a Debian {suite} base image (once, 1 to 3 minutes)", [*sudo, *argv], log, timeout_seconds=1800)
         if _CERTIFICATES.exists():
             shutil.copy(_CERTIFICATES, tree / _CERTIFICATES.relative_to("/"))
         tar = ["tar", "--directory", str(tree), "--exclude=./var/cache/apt/archives/*.deb", "--create", "--file"]
@@ -113,16 +114,27 @@ def _make_base(into: Path) -> None:
         subprocess.run([*sudo, "rm", "-rf", str(tree)], check=True)
 
 
-def _mirror() -> str:
+def _suite() -> str:
+    """The release of Debian that this machine is, which its base image will be too."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    if release.get("ID") != "debian":
+        raise steps.UnavailableError("the tests with real containers need Debian, and this is another system")
+    return release["VERSION_CODENAME"]
+
+
+def _mirror(suite: str) -> str:
     """The site that this machine's apt takes Debian from."""
     listed = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)"], check=True, capture_output=True, text=True
     ).stdout
     for line in listed.splitlines():
         site, _, release = line.partition(" ")
-        if release == SUITE:
+        if release == suite:
             return site
-    raise steps.UnavailableError(f"apt has no source for Debian {SUITE}")
+    raise steps.UnavailableError(f"apt has no source for Debian {suite}")
 
 
 def _digest_of_certificates() -> str:

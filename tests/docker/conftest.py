@@ -18,7 +18,6 @@ import pytest
 from tools.docker import ensure
 
 ROOT = Path(__file__).parents[2]
-BASE = "rl-batch-base:1"
 IMAGE = "rl-batch-test:1"
 WITH_PYGAME = "rl-batch-test-pygame:1"
 SUBMITTER = str(Path(sys.executable).with_name("submitter"))
@@ -28,9 +27,10 @@ Done = subprocess.CompletedProcess[str]
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine, and the variables that lead the docker command line and the submitter to it."""
+    """An engine: the variables that lead docker and the submitter to it, and the name of its base image."""
 
     environment: dict[str, str]
+    base: str
 
     def __call__(self, *command: str, check: bool = True, timeout: float = 120, **more: str) -> Done:
         """Run a command that uses the engine: `engine("docker", "ps")`; keywords are variables."""
@@ -96,7 +96,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, wait_until: Callable[..., N
     }
     command = ["dockerd", "--host", environment["DOCKER_HOST"], "--data-root", str(cached / "data")]
     command += ["--exec-root", str(folder / "exec"), "--pidfile", str(folder / "docker.pid")]
-    made = Engine(environment)
+    made = Engine(environment, f"rl-batch-base:{(cached / 'base' / 'version').read_text()}")
     with (cached / "data.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with process(command, folder / "dockerd.log", environment) as daemon:
@@ -111,8 +111,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory, wait_until: Callable[..., N
             base = str(cached / "base" / "base.tar")
             certificates = "/etc/ssl/certs/ca-certificates.crt"
             trust = [f"--change=ENV {name}={certificates}" for name in ("SSL_CERT_FILE", "PIP_CERT")]
-            if not made("docker", "images", "--quiet", BASE).stdout:
-                made("docker", "import", *trust, base, BASE)
+            if not made("docker", "images", "--quiet", made.base).stdout:
+                made("docker", "import", *trust, base, made.base)
             yield made
             made("docker", "image", "prune", "--force")
 
@@ -120,7 +120,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, wait_until: Callable[..., N
 @pytest.fixture(scope="session")
 def image(engine: Engine) -> str:
     """The image of this project's Dockerfile, on a base without CUDA."""
-    engine(SUBMITTER, "build", "--image", IMAGE, "--build-arg", f"BASE_IMAGE={BASE}", str(ROOT), timeout=1800)
+    engine(SUBMITTER, "build", "--image", IMAGE, "--build-arg", f"BASE_IMAGE={engine.base}", str(ROOT), timeout=1800)
     return IMAGE
 
 
