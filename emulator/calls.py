@@ -46,7 +46,7 @@ _READING = ("BatchGet", "Describe", "GET", "Get", "HEAD", "Head", "List", "Query
 
 @dataclass(frozen=True)
 class Call:
-    """One request: `time` in seconds since the epoch by the account's clock, `status` 0 when the reply was withheld."""
+    """One request: `time` in seconds since the epoch by the account's clock, `status` that of the reply in HTTP."""
 
     service: str
     operation: str
@@ -109,7 +109,7 @@ class CallRecord:
         self._lock = threading.Lock()
 
     def add(self, call: Call, status: int) -> None:
-        """Record a call with the HTTP status of its reply; 0 says that the reply was withheld."""
+        """Record a call with the HTTP status of its reply, whether or not the client ever gets it."""
         with self._lock:
             self._calls.append(replace(call, status=status))
 

@@ -136,7 +136,7 @@ class Faults:
             raise ReplyWithheldError
         if rule and rule.kind == "delay":
             self._loop.run(self._clock.sleep(rule.seconds))
-        status_line, headers, body = self._act(environ, withheld=rule is not None and rule.kind == "stall")
+        status_line, headers, body = self._act(environ)
         if rule and rule.kind == "stall":
             self._stall(rule.seconds)
         if rule and rule.kind == "drop":
@@ -152,9 +152,9 @@ class Faults:
         except CancelledError:  # the account is stopped before the time has come
             raise ReplyWithheldError from None
 
-    def _act(self, environ: "WSGIEnvironment", *, withheld: bool = False) -> tuple[str, list[tuple[str, str]], bytes]:
+    def _act(self, environ: "WSGIEnvironment") -> tuple[str, list[tuple[str, str]], bytes]:
         parts, status, headers = run_wsgi_app(self._app, environ, buffered=True)
-        self._record.add(environ["emulator.call"], 0 if withheld else int(status.split()[0]))
+        self._record.add(environ["emulator.call"], int(status.split()[0]))
         return status, list(headers.items()), b"".join(parts)
 
     def _act_late(self, environ: "WSGIEnvironment", until: float) -> None:

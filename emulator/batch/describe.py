@@ -66,6 +66,8 @@ def job_summary(job: AnyJob, arn: Arn) -> dict[str, Any]:
             "container": _without_none(container) or None,
             "arrayProperties": _array_properties(job, summary=False),
             "jobDefinition": job.spec.definition_arn,
+            "isCancelled": job.cancelled or None,
+            "isTerminated": job.terminated or None,
         }
     )
 

@@ -31,7 +31,7 @@ def _kill_at(stack: Any, command: str, number: int) -> None:
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    wait_until(lambda: any(call.status == 0 for call in account.calls()) or process.poll() is not None)
+    wait_until(lambda: sum(call.changes for call in account.calls()) >= number or process.poll() is not None)
     assert process.poll() is None, f"`pulumi {command}` made fewer than {number} changing requests"
     family = descendants(process.pid)
     process.kill()

@@ -62,6 +62,17 @@ def test_a_page_holds_a_hundred_when_filtered_and_a_thousand_else(lab: Any) -> N
     assert "nextToken" not in runnable
 
 
+def test_a_list_says_of_cancelled_and_terminated_jobs_that_they_are(lab: Any) -> None:
+    waiting = {"containerOverrides": {"resourceRequirements": [{"type": "MEMORY", "value": "90000"}]}}
+    failed, cancelled, terminated = lab.submit("false"), lab.submit("true", **waiting), lab.submit("true", **waiting)
+    lab.ended(failed)
+    lab.batch.cancel_job(jobId=cancelled, reason="not needed")
+    lab.batch.terminate_job(jobId=terminated, reason="not needed")
+    listed = lab.batch.list_jobs(jobQueue="queue", jobStatus="FAILED")["jobSummaryList"]
+    said = {job["jobId"]: (job.get("isCancelled"), job.get("isTerminated")) for job in listed}
+    assert said == {failed: (None, None), cancelled: (True, None), terminated: (None, True)}
+
+
 def test_unknown_ids_are_left_out_of_a_description(lab: Any) -> None:
     job_id = lab.submit("true", size=2)
     asked = [job_id, "no-such-job", f"{job_id}:1", f"{job_id}:2", f"{job_id}:x", f"{job_id}:01", job_id]
