@@ -2,7 +2,9 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -97,6 +99,8 @@ def _resume_others(
         raise UsageError(f"No sweep has {render.count(len(runs), 'run')} of {project}.", "Name a --queue for them.")
     entity, _, short = project.partition("/")
     name = f"{safe_name(short, 40)}-{digest(project, limits.image or '')}"
+    sweep = connection.full_name(name, None)
+    before = len(connection.ledger.entries(sweep))
     words = ["--name", name, "--command", _COMMAND, "--no-seed"]
     for option, value in vars(limits).items():
         words += [] if value is None else [f"--{option.replace('_', '-')}", str(value)]
@@ -107,7 +111,10 @@ def _resume_others(
         listed = Path(folder) / f"{name}.jsonl"
         listed.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
         words += ["--params", str(listed)]
-        with run_command.make_context("run", words, parent=click.get_current_context().parent) as context:
+        with (
+            run_command.make_context("run", words, parent=click.get_current_context().parent) as context,
+            redirect_stdout(sys.stderr),  # what this command has to say comes after it
+        ):
             run_command.invoke(context)
     wanted = {run.id for run in runs}
 
@@ -115,5 +122,6 @@ def _resume_others(
         at = generation.axes.index("id")
         return NumberSet(run.number for run in generation.table.runs() if run.row[at] in wanted)
 
-    sweep = connection.full_name(name, None)
-    return sweep, connection.retry(sweep, choose, Changes(), say=note)
+    retried = connection.retry(sweep, choose, Changes(), say=note)
+    sent = (number for number, place in retried.generation.newest().items() if place.entry.n > before)
+    return sweep, replace(retried, submitted=NumberSet(sent))

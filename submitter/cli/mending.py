@@ -75,8 +75,7 @@ def retry_command(
         changed = again.changes(connection, sweep, what)
         done = {sweep: connection.retry(sweep, again.choose_by(selection), changed, say=note)}
     if as_json:
-        values = [_values(*sent) for sent in done.items()]
-        click.echo(render.document("retry", {"sweeps": values} if project else values[0]))
+        click.echo(render.document("retry", {"sweeps": [_values(*sent) for sent in done.items()]}))
         return
     for full_name, retried in done.items():
         _tell(full_name, retried)

@@ -125,8 +125,9 @@ def test_crashed_runs_that_no_sweep_has_are_run_as_wandb_knows_them(
         "zz-9": {"program": str(program), "args": None},
     }
     command = ("retry", "--from-wandb", "acme/cleanrl", "--state", "crashed", "--queue", QUEUE)
-    done = submitter(*command, "--image", f"trainer@sha256:{'a' * 64}")
-    assert done.code == 0, done.err
+    done = submitter(*command, "--image", f"trainer@sha256:{'a' * 64}", "--json")
+    (retried,) = done.document["sweeps"]
+    assert (retried["submitted"], retried["runs"]) == (2, "1-2")
     (sweep,) = [one["sweep"] for one in submitter("list", "--json").document["sweeps"]]
     name = sweep.partition("/")[2]
     wait_until(lambda: statuses(submitter, name) == ["succeeded", "succeeded"])
@@ -135,7 +136,7 @@ def test_crashed_runs_that_no_sweep_has_are_run_as_wandb_knows_them(
     )
     assert submitter("logs", name, "--index", "2").out == "zz-9 must []\n"
     again = submitter(*command, "--image", f"trainer@sha256:{'a' * 64}")
-    assert again.out.splitlines()[-1] == f"{sweep}: 0 runs submitted again."
+    assert again.out == f"{sweep}: 0 runs submitted again.\n"
     assert len(submitter("show", name, "--json").document["submissions"]) == 1
 
 

@@ -101,7 +101,7 @@ def test_what_failed_is_told_and_retried(submitter: Submitter) -> None:
     again = submitter(*FAIL_2)
     assert "3 runs: 1 failed, 2 succeeded" in again.out
     assert "/exp` runs it again" in again.err
-    retried = submitter("retry", "exp", "--json").document
+    (retried,) = submitter("retry", "exp", "--json").document["sweeps"]
     assert (retried["submitted"], retried["runs"]) == (1, "2")
     assert submitter("show", "exp", "--json").document["submissions"][-1]["kind"] == "retry"
 
