@@ -60,7 +60,7 @@ poll = click.option(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to ask AWS while waiting.",
+    help="Pause between two looks at AWS; the first ones are shorter.",
 )
 
 
