@@ -3,17 +3,20 @@
 import datetime
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from emulator.faults import Rule
 from emulator.server import EmulatorServer
+from emulator.wsgi import HttpServer
 
 Aws = Callable[..., Any]
 
@@ -290,3 +293,29 @@ def test_the_control_endpoint_refuses_web_pages_and_nonsense(server: EmulatorSer
     for method, path, sent, headers, status in CONTROLS:
         with subtests.test(path, sent=sent):
             assert control(server, method, path, sent, **headers)[0] == status
+
+
+def test_a_connection_that_its_thread_closes_meanwhile_does_not_disturb_the_end() -> None:
+    serving = HttpServer(0, lambda _environ, _start_response: [])
+    stop = serving.start()
+    closed = socket.socket()
+    closed.close()
+    serving.connections.add(closed)
+    stop()
+
+
+def test_an_account_knows_nothing_of_what_was_attached_in_the_one_before(boto3_session: boto3.Session) -> None:
+    """AWS's managed policies are read once for all accounts of a process."""
+    policy = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+    allow = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    counts = []
+    for _ in range(2):
+        with EmulatorServer(cores=1) as server:
+            iam = boto3_session.client("iam", endpoint_url=server.url)
+            iam.create_role(
+                RoleName="hosts", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+            )
+            iam.attach_role_policy(RoleName="hosts", PolicyArn=policy)
+            counts.append(iam.get_policy(PolicyArn=policy)["Policy"]["AttachmentCount"])
+            iam.close()
+    assert counts == [1, 1]
