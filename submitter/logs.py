@@ -149,7 +149,7 @@ class _RunLog:
                 break
             self._read, self._stream = self._read + 1, None
         over = job["status"] in FINAL or attempts(job) > (self._part.attempt or attempts(job))
-        if self._stream is None or (over and not self._stream.exists):
+        if self._stream is None or ((over or not follow) and self._stream.silent):
             self._tell(_no_log(job, self._part.attempt, spot=self.job.spot))
         # CloudWatch may show the last events a little late: one more look follows when the end was just seen.
         self.complete = not follow or (over and (self._was_over or self._stream is None))
@@ -172,7 +172,7 @@ class _RunLog:
 
 
 class _Stream:
-    """One log stream and how far it was read."""
+    """One log stream and how far it was read; `silent` as long as it seems that nothing was ever written to it."""
 
     def __init__(
         self, client: "CloudWatchLogsClient", group: str, name: str, *, since_ms: int | None, limit: int
@@ -182,7 +182,7 @@ class _Stream:
         if since_ms is not None:
             self._which["startTime"] = since_ms
         self._token: str | None = None
-        self.exists = False
+        self.silent = True
 
     def new_events(self) -> "Iterator[OutputLogEventTypeDef]":
         """Yield the events after those that were yielded before.
@@ -220,7 +220,8 @@ class _Stream:
             if error_code(error) != "ResourceNotFoundException":
                 raise
             return None
-        self.exists = True
+        # Before the time that is asked for there may have been some.
+        self.silent = self.silent and not page["events"] and "startTime" not in self._which
         return page
 
 
@@ -254,4 +255,6 @@ def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:
     if over:
         ended = "was cancelled" if state(job) == "cancelled" else f"has {job['status'].lower()}"
         return f"The run {ended} without a log{because}."
+    if not why and job["status"] in {"SUBMITTED", "PENDING", "RUNNABLE"}:
+        because = "; `submitter why` tells what it waits for"
     return f"There is no log yet, the run is {job['status'].lower()}{because}."

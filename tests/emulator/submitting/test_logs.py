@@ -52,6 +52,20 @@ def test_a_run_that_waits_has_no_log_yet_and_the_sentence_says_why(machine: Any)
     assert said[0].startswith("There is no log yet, the run is ")
 
 
+def test_a_run_that_has_said_nothing_so_far_has_no_log_yet(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="exec sleep 600 # {seed}")
+    wait_until(lambda: machine.run_status(1).status == "running")
+    assert read(machine, machine.run_status(1).job) == ([], ["There is no log yet, the run is running."])
+
+
+def test_a_run_whose_waiting_aws_does_not_explain_leads_to_who_does(machine: Any, wait_until: WaitUntil) -> None:
+    machine.server.control.set_spot_price("c5a.large", 1.0)
+    machine.run([1])
+    wait_until(lambda: machine.run_status(1).status == "runnable")
+    sentence = "There is no log yet, the run is runnable; `submitter why` tells what it waits for."
+    assert read(machine, machine.run_status(1).job) == ([], [sentence])
+
+
 def test_a_run_that_was_ended_before_it_started_has_no_log_and_the_sentence_says_why(
     machine: Any, wait_until: WaitUntil
 ) -> None:
