@@ -32,7 +32,8 @@ def retries(strategy: Mapping[str, Any], attempts_made: int, outcome: Outcome) -
         return False
     for condition in strategy.get("evaluateOnExit", ()):
         if _holds(condition, outcome):
-            return bool(condition["action"] == "RETRY")
+            # "The values aren't case sensitive": EvaluateOnExit, AWS Batch API reference.
+            return str(condition["action"]).upper() == "RETRY"
     return True
 
 

@@ -35,6 +35,12 @@ def test_a_host_loss_is_retried_and_an_exit_code_is_not() -> None:
     assert not retries(strategy, 1, EXITED_1)
 
 
+def test_an_action_may_be_written_in_lower_case() -> None:
+    assert retries(
+        {"attempts": 2, "evaluateOnExit": [rule("retry", onExitCode="1"), rule("exit", onExitCode="*")]}, 1, EXITED_1
+    )
+
+
 def test_the_first_condition_that_matches_decides() -> None:
     conditions = [rule("RETRY", onExitCode="1"), rule("EXIT", onExitCode="1*")]
     strategy = {"attempts": 2, "evaluateOnExit": conditions}
