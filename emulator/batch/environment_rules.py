@@ -159,6 +159,15 @@ def merged(resources: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str,
     return result
 
 
+def needs_new_hosts(before: Mapping[str, Any], after: Mapping[str, Any], update: Mapping[str, Any]) -> bool:
+    """Whether an update is one of the infrastructure: its hosts are of another kind than those that are there.
+
+    Source: "Performing infrastructure updates", AWS Batch user guide.
+    """
+    changed = (name for name in update.keys() - _ALWAYS_UPDATABLE if before.get(name) != after.get(name))
+    return bool(update.get("updateToLatestImageVersion")) or any(changed)
+
+
 def check_update(account: "Account", environment: "ComputeEnvironment", request: Mapping[str, Any]) -> None:
     """Refuse an update that Batch does not do in place."""
     check_supported(request, _EC2_ONLY)

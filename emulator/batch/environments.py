@@ -82,12 +82,24 @@ class Environments:
         environment.state = request.get("state", environment.state)
         environment.service_role = request.get("serviceRole", environment.service_role)
         environment.update_policy = request.get("updatePolicy", environment.update_policy)
-        update = request.get("computeResources", {})
-        environment.compute_resources = rules.merged(environment.compute_resources, update)
+        before, update = environment.compute_resources, request.get("computeResources", {})
+        environment.compute_resources = rules.merged(before, update)
         environment.status, environment.status_reason = "UPDATING", ""
+        if rules.needs_new_hosts(before, environment.compute_resources, update):
+            self._replace_hosts(environment)
         self._scheduler.changed()
         self._transitions.later(self._settle, environment)
         return {"computeEnvironmentName": environment.name, "computeEnvironmentArn": environment.arn}
+
+    def _replace_hosts(self, environment: ComputeEnvironment) -> None:
+        """Give an environment new hosts; what runs on the old ones may end, as long as the update policy has it.
+
+        Source: UpdatePolicy, AWS Batch API reference.
+        """
+        policy = environment.update_policy or {}
+        minutes = 0 if policy.get("terminateJobsOnUpdate") else policy.get("jobExecutionTimeoutMinutes", 30)
+        hosts = self._scheduler.fleet.drain(environment.name)
+        self._transitions.later(self._scheduler.lose, hosts, minutes * 60)
 
     def delete_compute_environment(self, computeEnvironment: str) -> dict[str, Any]:  # noqa: N803
         """Delete an environment that is disabled and in no queue; one that does not exist is deleted already."""

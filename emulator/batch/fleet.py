@@ -93,6 +93,10 @@ class Fleet:
         host.give_back(need)
         if host.id not in self._hosts:
             return
+        if host.draining:
+            if host.jobs == 0:
+                self.remove(host)
+            return
         self._with_room[host.environment][host.id] = host
         if host.jobs == 0:
             host.idle_since = now
@@ -108,6 +112,16 @@ class Fleet:
         self._with_room[host.environment].pop(host.id, None)
         self._idle.pop(host.id, None)
         self._count(host, -host.hardware.vcpus)
+
+    def drain(self, environment: str) -> list[Host]:
+        """Let no job come to the hosts of an environment any more; returns those that still have jobs."""
+        hosts = [host for host in self._hosts.values() if host.environment == environment]
+        for host in hosts:
+            host.draining = True
+            self._with_room[environment].pop(host.id, None)
+            if host.jobs == 0:
+                self.remove(host)
+        return [host for host in hosts if host.jobs]
 
     def retire(self, now: float) -> float | None:
         """Let go of hosts that have idled long enough or whose environment has gone; returns when to look again."""

@@ -67,7 +67,10 @@ class Need:
 
 @dataclass(kw_only=True, eq=False)
 class Host:
-    """A container instance and what is free on it; `jobs` counts those placed on it, `idle_since` is epoch seconds."""
+    """A container instance and what is free on it; `jobs` counts those placed on it, `idle_since` is epoch seconds.
+
+    One that is `draining` gets no more jobs, and goes with its last.
+    """
 
     id: str
     container_instance_arn: str
@@ -78,6 +81,7 @@ class Host:
     free_gpus: int = field(init=False)
     jobs: int = field(default=0, init=False)
     idle_since: float = field(default=0, init=False)
+    draining: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.free_vcpus = self.hardware.vcpus

@@ -28,6 +28,8 @@ from emulator.batch.store import JobStore
 from emulator.batch.waiting import WaitingJobs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from emulator.account import Account
     from emulator.batch.cores import Cores
     from emulator.batch.logs import LogWriter
@@ -122,13 +124,21 @@ class Scheduler:
         )
         if host is None:
             raise NoSuchHostError(f"No instance and no job on an instance has the id {target}.")
-        self.fleet.remove(host)
-        reason = f"Host EC2 (instance {host.id}) terminated."
-        lost = [job for job, run in self._runs.items() if run.attempt.host is host]
-        for job in lost:
-            self._interrupt(job, reason, at_once=True)
+        return self.lose([host])
+
+    def lose(self, hosts: "Iterable[Host]") -> list[str]:
+        """End what runs on hosts that go, those that have gone already aside; returns the ids of the jobs."""
+        lost = []
+        for host in hosts:
+            if self.fleet.get(host.id) is None:
+                continue
+            self.fleet.remove(host)
+            jobs = [job for job, run in self._runs.items() if run.attempt.host is host]
+            for job in jobs:
+                self._interrupt(job, f"Host EC2 (instance {host.id}) terminated.", at_once=True)
+            lost += [job.id for job in jobs]
         self.changed()
-        return [job.id for job in lost]
+        return lost
 
     def set_capacity(self, environment: str, *, available: bool) -> None:
         """Say whether EC2 has instances for a compute environment; without, its jobs wait as AWS's do."""

@@ -20,11 +20,11 @@ class Transitions:
         self._loop = loop
         self._clock = clock
 
-    def later(self, end: Callable[[T], None], record: T) -> None:
-        """Call `end(record)` in a moment; on the loop's thread only."""
+    def later(self, end: Callable[[T], object], record: T, seconds: float = _SECONDS) -> None:
+        """Call `end(record)` in a moment, or after some time of the account's clock; on the loop's thread only."""
 
         async def wait() -> None:
-            await self._clock.sleep(_SECONDS)
+            await self._clock.sleep(seconds)
             end(record)
 
         self._loop.spawn(wait())

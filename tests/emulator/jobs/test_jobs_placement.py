@@ -87,6 +87,54 @@ def test_an_environment_that_is_too_small_or_disabled_is_named_and_can_be_mended
     assert lab.ended(job_id)["status"] == "SUCCEEDED"
 
 
+def host_of(lab: Any, job_id: str) -> str:
+    return str(lab.reaches(job_id, "RUNNING")["container"]["containerInstanceArn"])
+
+
+def update(lab: Any, **changes: Any) -> None:
+    """Update the environment, and wait until it is VALID."""
+    lab.batch.update_compute_environment(computeEnvironment="queue-environment", **changes)
+    described = lab.batch.describe_compute_environments
+    lab.wait_until(lambda: described()["computeEnvironments"][0]["status"] == "VALID")
+
+
+def test_an_update_of_the_infrastructure_gives_new_hosts_and_lets_jobs_end_on_the_old_ones(lab: Any) -> None:
+    old = lab.submit("exec sleep 600")
+    host = host_of(lab, old)
+    update(lab, computeResources={"maxvCpus": 8})
+    second = lab.submit("exec sleep 600")
+    assert host_of(lab, second) == host, "no other host is needed for other limits"
+    lab.batch.terminate_job(jobId=second, reason="make room")
+    lab.ended(second)
+    update(lab, computeResources={"instanceTypes": ["c5a.xlarge"]})
+    new = lab.submit("exec sleep 600")
+    assert host_of(lab, new) != host
+    assert desired_vcpus(lab) == 6
+    lab.batch.terminate_job(jobId=old, reason="done")
+    lab.ended(old)
+    assert desired_vcpus(lab) == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "minutes"),
+    [(None, 30), ({"jobExecutionTimeoutMinutes": 90}, 90), ({"terminateJobsOnUpdate": True}, 0)],
+)
+def test_a_job_is_lost_when_the_update_of_its_environment_waits_no_longer(
+    lab: Any, policy: dict[str, Any] | None, minutes: int
+) -> None:
+    if policy:
+        update(lab, updatePolicy=policy)
+    job_id = lab.submit("exec sleep 600")
+    lab.reaches(job_id, "RUNNING")
+    update(lab, computeResources={"tags": {"a": "b"}})
+    if minutes:
+        lab.server.control.advance(minutes * 60 - 30)
+        assert lab.job(job_id)["status"] == "RUNNING"
+        lab.server.control.advance(60)
+    assert lab.ended(job_id)["statusReason"].startswith("Host EC2 (instance i-")
+    assert desired_vcpus(lab) == 0
+
+
 def test_a_lack_of_capacity_is_named_until_ec2_has_instances_again(lab: Any) -> None:
     set_capacity = lab.server.batch.scheduler.set_capacity
     lab.server.loop.call(set_capacity, "queue-environment", available=False)
