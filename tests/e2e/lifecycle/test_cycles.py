@@ -15,9 +15,19 @@ def test_five_ups_and_destroys_leave_nothing(make_stack: Callable[..., Any]) -> 
         outputs = json.loads(stack.pulumi("stack", "output", "--json", capture=True).stdout)
         names.add(outputs["secret_arn"])
         use(account, outputs)
+        account.control("DELETE", "requests")
         stack.pulumi("destroy", "--yes", "--skip-preview", capture=True)
         assert account.inventory() == before
+        assert_environments_go_before_their_roles([call.operation for call in account.calls()])
     assert len(names) == 5
+
+
+def assert_environments_go_before_their_roles(operations: list[str]) -> None:
+    """An environment that has lost its permissions cannot end its instances, and stays in DELETING."""
+    permissions = {"DeleteRole", "DeleteRolePolicy", "DetachRolePolicy", "RemoveRoleFromInstanceProfile"}
+    hosts = [number for number, operation in enumerate(operations) if operation == "DeleteComputeEnvironment"]
+    roles = [number for number, operation in enumerate(operations) if operation in permissions]
+    assert hosts[-1] < roles[0]
 
 
 def use(account: Any, outputs: dict[str, Any]) -> None:
