@@ -189,10 +189,14 @@ def _has_type(value: Any, expected: tuple[type, ...]) -> bool:
     return isinstance(value, expected) and (bool in expected or not isinstance(value, bool))
 
 
+_IN_ANY_CASE = frozenset({"RetryAction"})
+"""Enumerations whose values "aren't case sensitive", which the model leaves out: EvaluateOnExit, Batch API reference."""
+
+
 def _broken_limit(shape: Shape, value: Any) -> str | None:
     """Say which limit of the model a value breaks, in AWS's words."""
     limits = shape.metadata
-    if "enum" in limits and value not in limits["enum"]:
+    if "enum" in limits and (value.upper() if shape.name in _IN_ANY_CASE else value) not in limits["enum"]:
         return f"Member must satisfy enum value set: [{', '.join(limits['enum'])}]"
     if "pattern" in limits and not re.search(limits["pattern"], value):
         return f"Member must satisfy regular expression pattern: {limits['pattern']}"

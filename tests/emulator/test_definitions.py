@@ -95,3 +95,8 @@ def test_only_one_revision_at_a_time_is_deregistered(aws: Aws) -> None:
 def test_named_definitions_can_not_be_paged(aws: Aws) -> None:
     with pytest.raises(ClientError, match="can't be used with other parameters"):
         aws("batch").describe_job_definitions(jobDefinitions=["d:1"], maxResults=1)
+
+
+def test_the_actions_of_retry_conditions_may_be_written_in_lower_case(aws: Aws) -> None:
+    retry = {"attempts": 2, "evaluateOnExit": [{"onReason": "*", "action": "exit"}]}
+    assert register(aws, retryStrategy=retry)["revision"] == 1
