@@ -190,7 +190,7 @@ def _has_type(value: Any, expected: tuple[type, ...]) -> bool:
 
 
 _IN_ANY_CASE = frozenset({"RetryAction"})
-"""Enumerations whose values "aren't case sensitive", which the model leaves out: EvaluateOnExit, Batch API reference."""
+"""Enumerations whose values "aren't case sensitive", which the model does not say: EvaluateOnExit, API reference."""
 
 
 def _broken_limit(shape: Shape, value: Any) -> str | None:
