@@ -233,6 +233,25 @@ def test_what_the_user_has_set_stays_but_for_the_run_id(shell: Shell) -> None:
     }
 
 
+def test_the_place_for_artifacts_is_completed_for_the_run(shell: Shell) -> None:
+    found = environment(shell, {"SUBMITTER_ARTIFACTS": f"s3://bucket/ada/my sweep/{NONCE}"})
+    assert found["SUBMITTER_ARTIFACTS"] == f"s3://bucket/ada/my sweep/{NONCE}-2"
+
+
+@pytest.mark.parametrize(
+    ("said", "attempt", "run_id"),
+    [("new", "1", "2"), ("new", "3", "2-3"), ("new-r4", "1", "2-r4"), ("new-r4", "2", "2-r4-2")],
+)
+def test_where_it_is_asked_for_later_attempts_have_run_ids_of_their_own(
+    shell: Shell, said: str, attempt: str, run_id: str
+) -> None:
+    """The place for artifacts stays the run's: it finds its checkpoint there."""
+    given = {"SUBMITTER_WANDB_RETRY": said, "AWS_BATCH_JOB_ATTEMPT": attempt, "SUBMITTER_ARTIFACTS": "s3://bucket/x"}
+    found = environment(shell, given)
+    assert found["WANDB_RUN_ID"] == f"{NONCE}-{run_id}"
+    assert found["SUBMITTER_ARTIFACTS"] == "s3://bucket/x-2"
+
+
 def test_the_users_text_is_expanded_in_the_container_only(shell: Shell) -> None:
     text = "printf '%s|' 'a  b' \"$HOME\" && printf %s \"$(printf 'e\"')\" {seed}\n"
     done = shell.run(wrapped(Template.parse(text, ()), seed_runs(4)), env={"HOME": "/in the container"})
