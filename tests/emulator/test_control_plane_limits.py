@@ -236,14 +236,17 @@ def test_a_scheduling_policy_that_aws_refuses_is_refused(aws: Aws, subtests: pyt
 
 def test_the_limits_themselves_are_taken(aws: Aws) -> None:
     rules = [{"onStatusReason": "Host EC2*", "onExitCode": "137", "action": "RETRY"}] * 5
+    at_the_limits = {
+        "jobDefinitionName": "a" * 128,
+        "timeout": {"attemptDurationSeconds": 60},
+        "retryStrategy": {"attempts": 10, "evaluateOnExit": rules},
+        "tags": {f"t{n}": "v" * 256 for n in range(50)},
+    }
     aws("batch").register_job_definition(
-        jobDefinitionName="a" * 128,
-        type="container",
-        containerProperties={"image": "i" * 255, "vcpus": 1, "memory": 4},
-        timeout={"attemptDurationSeconds": 60},
-        retryStrategy={"attempts": 10, "evaluateOnExit": rules},
-        tags={f"t{n}": "v" * 256 for n in range(50)},
+        type="container", containerProperties={"image": "i" * 255, "vcpus": 1, "memory": 4}, **at_the_limits
     )
+    (taken,) = aws("batch").describe_job_definitions(jobDefinitionName="a" * 128)["jobDefinitions"]
+    assert {name: taken[name] for name in at_the_limits} == at_the_limits
 
 
 def test_a_page_has_one_to_a_hundred_entries(aws: Aws, subtests: pytest.Subtests) -> None:

@@ -251,6 +251,7 @@ def test_an_environment_whose_own_role_went_first_can_not_be_deleted(
     aws("iam").delete_role(RoleName="own")
     aws("batch").delete_compute_environment(computeEnvironment="environment")
     wait_until(lambda: described(aws)["status"] == "INVALID")
+    assert "sts:AssumeRole" in described(aws)["statusReason"]
     role("own", "batch")
     aws("iam").attach_role_policy(RoleName="own", PolicyArn=BATCH_POLICY)
     aws("batch").delete_compute_environment(computeEnvironment="environment")

@@ -72,7 +72,7 @@ def test_a_region_is_needed(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_persons_own_aws_configuration_is_not_read(
-    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    plugin: Plugin, account: EmulatorServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     """A profile that does not exist would be an error, and one that does would sign with real keys."""
     (tmp_path / "config").write_text("[profile mine]\nregion = eu-west-3\nsource_profile = nowhere\nrole_arn = a\n")
@@ -80,6 +80,7 @@ def test_a_persons_own_aws_configuration_is_not_read(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
     configure(plugin, region="us-east-1", profile="other", allowedAccountIds=json.dumps(["123456789012"]))
+    assert [call.region for call in account.record.calls("sts", "GetCallerIdentity")] == ["us-east-1"]
 
 
 def test_a_setting_that_is_not_served_is_refused_by_its_name(plugin: Plugin) -> None:
