@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.server import EmulatorServer
+from submitter.secrets import SecretStore
 
 QUEUE = "c5a-large-spot"
 RUN = ("run", "--queue", QUEUE, "--image", "trainer:1", "--no-pin")
@@ -198,3 +199,21 @@ def test_repro_opens_a_shell_in_such_a_container(
     assert "python train.py --seed 1" not in arguments
     docker.unlink()
     assert "Cannot run docker" in submitter("repro", "exp", "--shell").err
+
+
+def test_a_key_that_is_kept_no_more_is_kept_again_from_this_shell(
+    submitter: Submitter, machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`prune` takes keys away that no unfinished run needs."""
+    monkeypatch.setenv("HF_TOKEN", "old")
+    command = ("--name", "exp", "--command", "test $HF_TOKEN = new # {seed}", "--secret", "HF_TOKEN")
+    submitter(*RUN, *command, "--attempts", "1", *WAITING)
+    store = SecretStore(machine.session, machine.contract.secret_arn)
+    (label,) = store.labels()
+    store.remove(label)
+    monkeypatch.delenv("HF_TOKEN")
+    refused = submitter("retry", "exp")
+    assert (refused.code, "HF_TOKEN names a variable that is not set" in refused.err) == (2, True)
+    monkeypatch.setenv("HF_TOKEN", "new")
+    assert submitter("retry", "exp").code == 0
+    assert submitter("wait", "exp", "--poll", "0.1").code == 0
