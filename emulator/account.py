@@ -285,8 +285,11 @@ class Account:
 
     def create_log_group(self, name: str) -> None:
         """Make a log group unless it exists, as Batch makes `/aws/batch/job`."""
+        from moto.logs.models import LogGroup  # noqa: PLC0415 - as below
+
         if not self.log_group_exists(name):
-            self._logs.create_log_group(name, {})
+            made = LogGroup(self.account_id, self.region, name)  # type: ignore[abstract]  # as moto itself makes it
+            self._logs.groups = {**self._logs.groups, name: made}
 
     def put_log_events(self, group: str, stream: str, events: Sequence[tuple[int, str]]) -> None:
         """Append events, pairs of epoch milliseconds and message, to a stream that is made when it is missing.
@@ -294,13 +297,13 @@ class Account:
         Raises:
             LookupError: The log group does not exist.
         """
-        from moto.logs.models import LogStream  # noqa: PLC0415 - most of an account's users never wait for logs
+        from moto.logs.models import LogStream  # noqa: PLC0415 - it takes long, and is not needed before jobs run
 
         found = self._logs.groups.get(group)
         if found is None:
             raise LookupError("ResourceNotFoundException: The specified log group does not exist.")
         if stream not in found.streams:
-            # A request may be going through the streams in its own thread: the mapping is replaced, never changed.
+            # A request may be going through groups or streams in its own thread: mappings are replaced, never changed.
             found.streams = {**found.streams, stream: LogStream(found, stream)}
         if events:
             # Past the front of moto's backend on purpose: it refuses events by real time, not by the account's clock.

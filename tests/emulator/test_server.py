@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
+from moto.backends import get_backend
 
 from emulator.faults import Rule
 from emulator.server import EmulatorServer
@@ -250,6 +251,18 @@ def test_a_conditional_put_is_atomic_among_many_clients(aws: Aws) -> None:
     for client in clients:
         client.join()
     assert sorted(winners) == list(range(10))
+
+
+def test_a_request_that_goes_through_logs_is_not_disturbed_by_jobs_that_write_some(server: EmulatorServer) -> None:
+    """Requests are served by threads, jobs by the loop; a mapping that grows meanwhile would end the request."""
+    logs = get_backend("logs")[server.account_id][server.region]
+    server.loop.call(server.account.create_log_group, "one")
+    server.loop.call(server.account.put_log_events, "one", "first", [])
+    groups, streams = iter(logs.groups.items()), iter(logs.groups["one"].streams.items())
+    server.loop.call(server.account.create_log_group, "two")
+    server.loop.call(server.account.put_log_events, "one", "second", [(0, "word")])
+    assert ([name for name, _ in groups], [name for name, _ in streams]) == (["one"], ["first"])
+    assert (list(logs.groups), list(logs.groups["one"].streams)) == (["one", "two"], ["first", "second"])
 
 
 def test_the_record_names_calls_and_holds_no_secret(server: EmulatorServer, aws: Aws) -> None:
