@@ -66,11 +66,12 @@ def test_a_state_that_a_kill_has_made_unreadable_is_there_again_without_its_attr
 ) -> None:
     """Pulumi writes attributes beside a state in a folder, not at once; the stacks of these tests have none."""
     stack = make_stack()
+    export = "pulumi", "stack", "export", "--stack", "emulator"
     default = {"PULUMI_BACKEND_URL": stack.home.backend.as_uri()}
     attributes = stack.home.backend / ".pulumi/stacks/rl-batch/emulator.json.attrs"
     assert not attributes.exists()
     attributes.touch()
-    broken = run_in(stack, "pulumi", "stack", "export", extra=default)
+    broken = run_in(stack, *export, extra=default)
     assert "failed to load checkpoint: EOF" in broken.stderr
     attributes.unlink()
-    assert run_in(stack, "pulumi", "stack", "export", extra=default).returncode == 0
+    assert run_in(stack, *export, extra=default).returncode == 0
