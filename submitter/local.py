@@ -231,6 +231,8 @@ class LocalRuns:
             with log.open("wb", buffering=0) as file:
                 for chunk in output:
                     file.write(chunk)
+            with suppress(OSError):  # its other end is closed
+                output.close()
             code = int(container.wait()["StatusCode"])
             reason = None if code == 0 else f"exit code {code}"
             if timed_out.is_set():
