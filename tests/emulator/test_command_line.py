@@ -126,6 +126,7 @@ def test_an_account_that_is_just_coming_up_keeps_its_folder_and_its_log(home: Ho
         assert not home.previous_log.exists()
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_start_that_is_interrupted_leaves_no_account(home: Home, wait_until: Callable[..., Any]) -> None:
     command = [sys.executable, "-m", "emulator", "start", "--home", str(home.folder)]
     with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as starting:
