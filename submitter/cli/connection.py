@@ -1,41 +1,36 @@
 """What a command needs of the account, each part opened when it is first used."""
 
+# ruff: noqa: PLC0415 - a command imports only what it uses: all together cost a short one a tenth of its time
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError
-
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
-from submitter.cancel import cancel
-from submitter.diagnosis import Finding, cancelled_for_waiting, diagnose, not_with_aws
-from submitter.dryrun import dry_run
 from submitter.errors import SubmitterError, UsageError
-from submitter.evidence import Evidence, reasons_of_ended
 from submitter.history import Generation
 from submitter.ledger import Ledger
-from submitter.links import Links
-from submitter.logs import Job, Line, LogReader, Part
 from submitter.names import owner_name
 from submitter.numbers import NumberSet
-from submitter.prices import read_price
-from submitter.provenance import current_commit
-from submitter.prune import Pruning
-from submitter.repro import Repro, repro
-from submitter.request import Prepared, RunOptions, prepare
-from submitter.retry import Changes, Choose, Retried, Retry
-from submitter.secrets import Secrets, SecretStore, labels_of
-from submitter.selection import Selection
 from submitter.session import Clock, caller_name, open_session
 from submitter.stack import StackSource, read_contract
-from submitter.status import RunStatus, StatusReader, SweepStatus
-from submitter.submission import Order, Outcome, run
-from submitter.waiting import wait
 
 if TYPE_CHECKING:
     import boto3
+
+    from submitter.diagnosis import Finding
+    from submitter.links import Links
+    from submitter.logs import Line, LogReader, Part
+    from submitter.prune import Pruning
+    from submitter.repro import Repro
+    from submitter.request import Prepared
+    from submitter.retry import Changes, Choose, Retried
+    from submitter.secrets import Secrets
+    from submitter.selection import Selection
+    from submitter.status import RunStatus, StatusReader, SweepStatus
+    from submitter.submission import Order, Outcome
 
 
 class Connection:
@@ -65,22 +60,29 @@ class Connection:
         """AWS Batch."""
         return Batch(self._session, self.clock)
 
-    def prepare(self, **options: Any) -> Prepared:
+    def prepare(self, **options: Any) -> "Prepared":
         """Check the options of `run` against the stack; see :func:`submitter.request.prepare`."""
+        from submitter.provenance import current_commit
+        from submitter.request import RunOptions, prepare
+
         return prepare(RunOptions(**options), self.contract, current_commit())
 
-    def order(self, prepared: Prepared) -> Order:
+    def order(self, prepared: "Prepared") -> "Order":
         """Return the order to be submitted, in the caller's name."""
         return prepared.order(self.caller, self.contract)
 
-    def keep(self, secrets: Secrets) -> None:
+    def keep(self, secrets: "Secrets") -> None:
         """Put the values that only jobs may see where their definitions say that they are."""
+        from submitter.secrets import SecretStore
+
         if secrets:
             store = SecretStore(self._session, self.contract.secret_arn)
             store.put(secrets, lambda: self.batch.secret_labels(self.ledger.unfinished_definitions()))
 
-    def submit(self, order: Order, secrets: Secrets, *, fresh: bool, say: Callable[[str], None]) -> Outcome:
+    def submit(self, order: "Order", secrets: "Secrets", *, fresh: bool, say: Callable[[str], None]) -> "Outcome":
         """Submit what is not submitted yet, with these values in reach; see :func:`submitter.submission.run`."""
+        from submitter.submission import run
+
         return run(
             order,
             ledger=self.ledger,
@@ -91,11 +93,15 @@ class Connection:
             say=say,
         )
 
-    def dry_run(self, prepared: Prepared, *, fresh: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    def dry_run(self, prepared: "Prepared", *, fresh: bool, say: Callable[[str], None]) -> dict[str, Any]:
         """Return the requests that :meth:`submit` would send; see :func:`submitter.dryrun.dry_run`.
 
         Without access to the account it is as if nothing of the sweep were submitted, and `say` is told so.
         """
+        from botocore.exceptions import BotoCoreError
+
+        from submitter.dryrun import dry_run
+
         try:
             order = self.order(prepared)
             entries = self.ledger.entries(order.sweep)
@@ -117,12 +123,14 @@ class Connection:
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         return sweep, Generation(entries)
 
-    def cancel(self, status: SweepStatus, selection: Selection, *, say: Callable[[str], None]) -> NumberSet:
+    def cancel(self, status: "SweepStatus", selection: "Selection", *, say: Callable[[str], None]) -> NumberSet:
         """Cancel the runs of a status, all of the sweep's where nothing was chosen.
 
         Returns:
             The numbers of the cancelled runs.
         """
+        from submitter.cancel import cancel
+
         chosen = NumberSet(run.number for run in status.runs)
 
         def choose(generation: Generation) -> NumberSet:
@@ -132,8 +140,10 @@ class Connection:
 
         return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
 
-    def retry(self, sweep: str, choose: Choose, changes: Changes, *, say: Callable[[str], None]) -> Retried:
+    def retry(self, sweep: str, choose: "Choose", changes: "Changes", *, say: Callable[[str], None]) -> "Retried":
         """Send again what failed or was cancelled of the chosen runs; see :class:`submitter.retry.Retry`."""
+        from submitter.retry import Retry
+
         return Retry(
             sweep,
             choose,
@@ -148,6 +158,8 @@ class Connection:
 
     def missing_keys(self, generation: Generation) -> set[str]:
         """Return the names of secrets that runs were given, and that are kept no more."""
+        from submitter.secrets import SecretStore, labels_of
+
         specs = [request.spec for request in generation.newest_request().values() if request.spec]
         wanted = {
             (name, label)
@@ -160,12 +172,14 @@ class Connection:
         there = SecretStore(self._session, self.contract.secret_arn).labels()
         return {name for name, label in wanted if label not in there}
 
-    def repro(self, name: str, owner: str | None, selection: Selection) -> Repro:
+    def repro(self, name: str, owner: str | None, selection: "Selection") -> "Repro":
         """Return how to repeat one run.
 
         Raises:
             UsageError: There is no such sweep, no such run, or several are like that.
         """
+        from submitter.repro import repro
+
         sweep, generation = self.generation(name, owner)
         runs = generation.table.runs()
         if selection.failed:
@@ -178,17 +192,18 @@ class Connection:
         self,
         sweep: str,
         *,
-        selection: Selection | None = None,
+        selection: "Selection | None" = None,
         poll_seconds: float,
         timeout_seconds: float | None = None,
         fail_fast: bool = False,
-        seen: Callable[[SweepStatus], None],
+        seen: "Callable[[SweepStatus], None]",
         troubled: Callable[[SubmitterError], None],
-    ) -> SweepStatus:
+    ) -> "SweepStatus":
         """Wait until every run of a sweep is over; see :func:`submitter.waiting.wait`.
 
         With a selection the stories of those runs are read at each look.
         """
+        from submitter.waiting import wait
 
         def trouble(error: SubmitterError) -> None:
             troubled(error)
@@ -209,11 +224,15 @@ class Connection:
         for name in ("_session", "ledger", "batch", "status", "logs", "links"):
             self.__dict__.pop(name, None)
 
-    def why(self, sweep: str) -> tuple[SweepStatus, dict[str | None, list[Finding]]]:
+    def why(self, sweep: str) -> "tuple[SweepStatus, dict[str | None, list[Finding]]]":
         """Return how a sweep stands, and for each queue with runs that wait, or that it has cancelled, the reasons.
 
         Under None stands what is to be said of runs that no queue has.
         """
+        from submitter.diagnosis import cancelled_for_waiting, diagnose, not_with_aws
+        from submitter.evidence import Evidence, reasons_of_ended
+        from submitter.prices import read_price
+
         status = self.status.read(sweep)
         found: dict[str | None, list[Finding]] = {None: not_with_aws(status.counts)}
         evidence = Evidence(self.contract, self.batch, partial(read_price, self._session), self.clock)
@@ -223,7 +242,7 @@ class Connection:
             found.setdefault(queue, []).extend(cancelled_for_waiting(reasons))
         return status, {queue: findings for queue, findings in found.items() if findings}
 
-    def chosen_runs(self, sweep: str, selection: Selection) -> SweepStatus:
+    def chosen_runs(self, sweep: str, selection: "Selection") -> "SweepStatus":
         """Return how a sweep stands with the story of each chosen run.
 
         Raises:
@@ -235,16 +254,18 @@ class Connection:
         )
         return replace(status, runs=tuple(selection.choose(status.runs, status.axes)))
 
-    def with_links(self, status: SweepStatus) -> SweepStatus:
+    def with_links(self, status: "SweepStatus") -> "SweepStatus":
         """Return the status with the W&B link of each run that has printed one."""
         urls = self.links.read((run.started_at or 0, run.log_stream) for run in status.runs if run.log_stream)
         runs = tuple(replace(run, wandb=urls.get(run.log_stream or "")) for run in status.runs)
         return replace(status, runs=runs)
 
     def log_lines(
-        self, runs: Iterable[RunStatus], part: Part, *, follow: bool, say: Callable[[int, str], None]
-    ) -> Iterator[Line]:
+        self, runs: "Iterable[RunStatus]", part: "Part", *, follow: bool, say: Callable[[int, str], None]
+    ) -> "Iterator[Line]":
         """Yield what runs have logged, or tell why there is nothing; see :meth:`submitter.logs.LogReader.read`."""
+        from submitter.logs import Job
+
         jobs = {}
         for one in runs:
             if one.job is None:
@@ -255,25 +276,34 @@ class Connection:
         return self.logs.read(jobs, part, follow=follow, say=say)
 
     @cached_property
-    def pruning(self) -> Pruning:
+    def pruning(self) -> "Pruning":
         """What nobody needs any more. The caller is looked at first: the account must be the stack's."""
+        from submitter.prune import Pruning
+        from submitter.secrets import SecretStore
+
         _ = self.caller
         secrets = SecretStore(self._session, self.contract.secret_arn)
         return Pruning(self.ledger, self.batch, secrets, self.contract.job_role_arn)
 
     @cached_property
-    def status(self) -> StatusReader:
+    def status(self) -> "StatusReader":
         """How sweeps stand."""
+        from submitter.status import StatusReader
+
         return StatusReader(self.contract, self.ledger, self.batch)
 
     @cached_property
-    def logs(self) -> LogReader:
+    def logs(self) -> "LogReader":
         """The runs' logs."""
+        from submitter.logs import LogReader
+
         return LogReader(self._session, self.contract.log_group, self.batch, clock=self.clock)
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> "Links":
         """The runs' W&B links."""
+        from submitter.links import Links
+
         return Links(self._session, self.contract.log_group)
 
     def full_name(self, name: str, owner: str | None) -> str:
