@@ -29,6 +29,7 @@ class DockerRunner:
     def __init__(self, *, environment: Mapping[str, str]) -> None:
         self._environment = {name: value for name, value in environment.items() if name.startswith("AWS_")}
         self._mark = uuid.uuid4().hex
+        self._starting: set[asyncio.Task[_ContainerExecution]] = set()
         self._running: set[_ContainerExecution] = set()
 
     async def start(self, task: Task, output: Callable[[bytes], None]) -> Execution:
@@ -37,6 +38,12 @@ class DockerRunner:
         Raises:
             CannotStartError: There is no such image or command, or no Docker.
         """
+        starting = asyncio.get_running_loop().create_task(self._started(task, output))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        return await starting
+
+    async def _started(self, task: Task, output: Callable[[bytes], None]) -> "_ContainerExecution":
         try:
             container, stream = await asyncio.to_thread(self._start, task)
         except DockerException as error:
@@ -47,7 +54,8 @@ class DockerRunner:
         return execution
 
     async def close(self) -> None:
-        """Kill and remove every container that this runner has made."""
+        """Kill and remove every container that this runner has made; one whose start is under way is waited for."""
+        await asyncio.gather(*self._starting, return_exceptions=True)
         running = list(self._running)
         for execution in running:
             execution.signal(SIGKILL)
@@ -98,10 +106,11 @@ class DockerRunner:
             raise CannotStartError(_words("CannotPullContainerError", error)) from None
 
     def _remove_all(self) -> None:
-        """Also those whose start was under way when the end came."""
+        """Also those that did not go when they ended."""
         for container in self._client.containers.list(all=True, filters={"label": f"{LABEL}={self._mark}"}):
             with suppress(NotFound):
                 container.remove(force=True, v=True)
+        self._client.close()
 
 
 class _ContainerExecution:
