@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from submitter.errors import UsageError
 
@@ -29,11 +29,30 @@ class NumberSet(Set[int]):
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
         self.ranges: tuple[tuple[int, int], ...]
-        if isinstance(numbers, range) and numbers.step == 1:
+        if isinstance(numbers, NumberSet):
+            self.ranges = numbers.ranges
+        elif isinstance(numbers, range) and numbers.step == 1:
             self.ranges = ((numbers.start, numbers.stop - 1),) if numbers else ()
         else:
             self.ranges = tuple(_ranges(sorted(set(numbers))))
+        self._count()
+
+    def _count(self) -> None:
         self._ends = list(accumulate(last - first + 1 for first, last in self.ranges))
+
+    @classmethod
+    def _of(cls, ranges: Iterable[tuple[int, int]]) -> "NumberSet":
+        """Return the set of these inclusive ranges, which may overlap and stand in any order."""
+        merged: list[tuple[int, int]] = []
+        for first, last in sorted(ranges):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+            else:
+                merged.append((first, last))
+        found = cls()
+        found.ranges = tuple(merged)
+        found._count()
+        return found
 
     @classmethod
     def parse(cls, text: str) -> "NumberSet":
@@ -42,9 +61,7 @@ class NumberSet(Set[int]):
         Raises:
             UsageError: Not a list of numbers and rising ranges.
         """
-        if not text.strip():
-            return cls()
-        return cls(number for first, last in parse_ranges(text) for number in range(first, last + 1))
+        return cls._of(parse_ranges(text)) if text.strip() else cls()
 
     def __str__(self) -> str:
         return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
@@ -70,6 +87,39 @@ class NumberSet(Set[int]):
             raise IndexError(index)
         at = bisect_right(self._ends, index)
         return self.ranges[at][1] - (self._ends[at] - 1 - index)
+
+    def __or__(self, other: Set[Any]) -> "NumberSet":
+        return NumberSet._of(self.ranges + NumberSet(other).ranges)
+
+    def __and__(self, other: Set[Any]) -> "NumberSet":
+        return NumberSet._of(self._shared(NumberSet(other)))
+
+    def __sub__(self, other: Set[Any]) -> "NumberSet":
+        left, rest = [], list(reversed(self.ranges))
+        for first, last in NumberSet(other).ranges:
+            while rest and rest[-1][0] <= last:
+                begin, end = rest.pop()
+                if begin < first:
+                    left.append((begin, min(end, first - 1)))
+                if end > last:
+                    rest.append((last + 1, end))
+        return NumberSet._of([*left, *rest])
+
+    def isdisjoint(self, other: Iterable[Any]) -> bool:
+        """Tell whether no number is in both."""
+        return next(self._shared(NumberSet(other)), None) is None
+
+    def _shared(self, other: "NumberSet") -> Iterator[tuple[int, int]]:
+        """Yield the ranges that are in both."""
+        mine, others = 0, 0
+        while mine < len(self.ranges) and others < len(other.ranges):
+            (first, last), (begin, end) = self.ranges[mine], other.ranges[others]
+            if max(first, begin) <= min(last, end):
+                yield max(first, begin), min(last, end)
+            if last < end:
+                mine += 1
+            else:
+                others += 1
 
     def count_to(self, number: int) -> int:
         """Return how many of the numbers are at most `number`."""

@@ -146,6 +146,8 @@ class RunTable(Sequence[Pair]):
 
     def numbers(self, wanted: "RunTable") -> NumberSet:
         """Return the numbers that the wanted runs have here; runs that are not here have none."""
+        if wanted.blocks == self.blocks:
+            return self.runs().numbers
         return NumberSet(number for pair in wanted if (number := self.number(pair)) is not None)
 
     def minus(self, other: "RunTable") -> "RunTable":
@@ -193,7 +195,11 @@ class Runs(Sequence[Run]):
     def __getitem__(self, index: slice) -> "Runs": ...
     def __getitem__(self, index: int | slice) -> "Run | Runs":
         if isinstance(index, slice):
-            return Runs(self.table, NumberSet(self.numbers[at] for at in range(*index.indices(len(self)))))
+            places = range(*index.indices(len(self)))
+            if places.step != 1 or not places:
+                return Runs(self.table, NumberSet(self.numbers[at] for at in places))
+            between = range(self.numbers[places[0]], self.numbers[places[-1]] + 1)
+            return Runs(self.table, self.numbers & NumberSet(between))
         number = self.numbers[range(len(self))[index]]
         return Run(number, *self.table[number - 1])
 

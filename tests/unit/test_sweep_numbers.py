@@ -71,6 +71,7 @@ def test_number_sets_have_the_operations_of_sets(left: list[int], right: list[in
     assert list(a & b) == sorted({*left} & {*right})
     assert list(a - b) == sorted({*left} - {*right})
     assert (a <= b) == ({*left} <= {*right})
+    assert a.isdisjoint(b) == {*left}.isdisjoint(right)
 
 
 def test_a_number_set_writes_neighbours_as_a_range() -> None:
