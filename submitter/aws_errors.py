@@ -85,6 +85,7 @@ def _explain_refusal(error: aws.ClientError) -> SubmitterError:
     if code in _DENIED:
         return AwsError(
             f"AWS refused {call}: {words}",
-            "Ask for the policy in the stack's output submitter_policy_arn to be attached to you.",
+            "Ask for the policy in the stack's output submitter_policy_arn to be attached to you; `prune` is for "
+            "those who deploy the stack.",
         )
     return AwsError(f"AWS refused {call}: {words}")

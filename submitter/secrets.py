@@ -138,7 +138,11 @@ class SecretStore:
         return {label for labels in found for label in labels if label.startswith(_LABEL_PREFIX)}
 
     def remove(self, label: str) -> None:
-        """Take a label from the version that has it; AWS deletes a version without."""
+        """Take a label from the version that has it: no new job can read that version by it.
+
+        AWS deletes a version without labels in its own time, but the first version of a secret keeps AWSCURRENT.
+        Source: AWS Secrets Manager User Guide, "What's in a Secrets Manager secret?".
+        """
         for version in self._versions():
             if label in version.get("VersionStages", ()):
                 self._client.update_secret_version_stage(
@@ -146,7 +150,7 @@ class SecretStore:
                 )
 
     def _make_room(self, in_use: set[str]) -> None:
-        """Take the label from the oldest version that no unfinished run depends on; AWS deletes a version without."""
+        """Take the label from the oldest version that no unfinished run depends on."""
         for version in sorted(self._versions(), key=lambda version: version["CreatedDate"]):
             for label in version.get("VersionStages", ()):
                 if label.startswith(_LABEL_PREFIX) and label not in in_use:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from submitter.errors import ConfigurationError
+from submitter.errors import ConfigurationError, UsageError
 from submitter.provenance import Commit
 from submitter.shelltext import read
 
 API_KEY: Final = "WANDB_API_KEY"
 
-_PASSED_ON: Final = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_BASE_URL", "WANDB_RUN_GROUP")
+_BASE_URL: Final = "WANDB_BASE_URL"
+_PASSED_ON: Final = ("WANDB_PROJECT", "WANDB_ENTITY", _BASE_URL, "WANDB_RUN_GROUP")
 _TAGS: Final = "WANDB_TAGS"
 _MAX_TAG: Final = 64
 _DEFAULT_URL: Final = "https://api.wandb.ai"
@@ -40,10 +41,10 @@ def api_key(given: str | None, command: str, environment: Mapping[str, str]) -> 
     Raises:
         ConfigurationError: There is none, and the command tracks its runs.
     """
-    url = environment.get("WANDB_BASE_URL") or _DEFAULT_URL
-    host = urlsplit(url).hostname or ""
-    key = given or environment.get(API_KEY) or _from_netrc(host, environment)
-    if key is None and tracks(command):
+    url = environment.get(_BASE_URL) or _DEFAULT_URL
+    host, needed = urlsplit(url).hostname or "", tracks(command)
+    key = given or environment.get(API_KEY) or _from_netrc(host, environment, needed=needed)
+    if key is None and needed:
         log_in = "wandb login" if url == _DEFAULT_URL else f"wandb login --host {url}"
         raise ConfigurationError(
             f"The command tracks its runs, and there is no W&B key for {host}.",
@@ -62,20 +63,28 @@ def variables(
         name: The sweep's name.
         commit: The commit that the command was typed at.
         more_tags: Further tags.
+
+    Raises:
+        UsageError: The server's URL has a password in it.
     """
     passed = {variable: environment[variable] for variable in _PASSED_ON if environment.get(variable)}
+    if "@" in urlsplit(passed.get(_BASE_URL, "")).netloc:
+        raise UsageError(f"{_BASE_URL} has a user or password in it, and every job would show it.", "Leave it out.")
     tags = [tag for tag in environment.get(_TAGS, "").split(",") if tag]
     tags += [name, *([f"git-{commit.id[:12]}"] if commit else []), *more_tags]
     return passed | {_TAGS: ",".join(dict.fromkeys(tag[:_MAX_TAG] for tag in tags))}
 
 
-def _from_netrc(host: str, environment: Mapping[str, str]) -> str | None:
+def _from_netrc(host: str, environment: Mapping[str, str], *, needed: bool) -> str | None:
+    """Return the password of the host's own entry: the file's `default` is for other servers, and no key."""
     path = Path(environment.get("NETRC") or Path.home() / ".netrc")
     try:
-        entry = netrc.netrc(str(path)).authenticators(host)
+        entry = netrc.netrc(str(path)).hosts.get(host)
     except FileNotFoundError:
         return None
     except (OSError, netrc.NetrcParseError):
+        if not needed:
+            return None
         # Not chained: a message about what is not understood there may show a password.
         raise ConfigurationError(f"{path} cannot be read as a netrc file.", f"Correct it, or set {API_KEY}.") from None
     return entry[2] or None if entry else None

@@ -73,7 +73,8 @@ class _Commands(click.Group):
 def group(ctx: click.Context, *, stack: str | None, stack_dir: Path, outputs: str | None, debug: bool) -> None:  # noqa: ARG001 - debug is read by _Commands
     """Submit seeded experiments to the AWS Batch queues of a Pulumi stack, and watch them.
 
-    Every option can also be given by an environment variable: SUBMITTER_STACK, SUBMITTER_RUN_QUEUE, ...
+    Options can also be given by environment variables, SUBMITTER_STACK, SUBMITTER_RUN_QUEUE, ..., except those that
+    are about one command: --new, --dry-run, --yes and --force.
     """
     ctx.obj = StackSource(outputs=outputs, stack=stack, folder=stack_dir)
 

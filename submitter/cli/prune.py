@@ -1,5 +1,6 @@
 """`submitter prune`."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,6 +8,7 @@ import click
 from submitter import render
 from submitter.cli import options
 from submitter.cli.output import note
+from submitter.errors import UsageError
 
 if TYPE_CHECKING:
     from submitter.prune import Unneeded
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 def prune_command(source: "StackSource", *, days: float | None, yes: bool, as_json: bool) -> None:
     """Take away job definitions and keys that no unfinished run needs, and old sweeps.
 
-    It first shows what it would take away. Whoever submits needs no permission for it; whoever deploys has it.
+    It first shows what it would take away. It needs more than the stack's submitter policy: whoever deploys the stack
+    has it.
     """
     connection = options.connect(source)
     pruning, now = connection.pruning, connection.clock.now()
@@ -38,12 +41,29 @@ def prune_command(source: "StackSource", *, days: float | None, yes: bool, as_js
     if not unneeded or (as_json and not yes):
         return
     if not yes:
-        click.confirm("Take them away?", abort=True, err=True)
+        _ask()
     gone = pruning.take_away(unneeded, now=now, older_than=older_than)
     if as_json:
         _show(gone, as_json=True, gone=True)
     elif gone != unneeded:
         note("What has come into use meanwhile is kept.")
+
+
+def _ask() -> None:
+    """Go on only after a yes.
+
+    Raises:
+        UsageError: Nobody can be asked.
+    """
+    try:
+        agreed = click.confirm("Take them away?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise UsageError("There is no terminal to ask at whether to take them away.", "Add --yes.") from None
+    if not agreed:
+        raise click.Abort
 
 
 def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:

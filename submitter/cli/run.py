@@ -24,8 +24,18 @@ from submitter.stack import StackSource
 @run_options.image
 @run_options.keys
 @run_options.place
-@click.option("--new", is_flag=True, help="Begin the sweep afresh: every run anew, with new W&B ids.")
-@click.option("--dry-run", is_flag=True, help="Print the requests that would be sent, as JSON; nothing is changed.")
+@click.option(
+    "--new",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Begin the sweep afresh: every run anew, with new W&B ids.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Print the requests that would be sent, as JSON; nothing is changed.",
+)
 @click.option("--wait", is_flag=True, help="Wait until the sweep's runs have ended; exit 1 if any failed.")
 @options.poll
 @options.as_json

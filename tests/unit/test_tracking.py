@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from submitter.errors import ConfigurationError
+from submitter.errors import ConfigurationError, UsageError
 from submitter.provenance import Commit
 from submitter.tracking import api_key, tracks, variables
 
@@ -73,6 +73,22 @@ def test_a_netrc_file_that_cannot_be_read_is_not_shown(home: Path) -> None:
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+def test_a_netrc_file_without_the_hosts_own_entry_has_no_key(home: Path) -> None:
+    (home / ".netrc").write_text("machine github.com login user password theirs\ndefault login user password anyone\n")
+    assert api_key(None, "python train.py", {}) is None
+
+
+def test_a_netrc_file_that_cannot_be_read_stops_nobody_who_does_not_track(home: Path) -> None:
+    (home / ".netrc").write_text("machine api.wandb.ai login user hunter2\n")
+    assert api_key(None, "python train.py", {}) is None
+
+
+def test_a_server_with_a_password_in_its_url_is_refused_for_jobs_would_show_it() -> None:
+    with pytest.raises(UsageError, match="WANDB_BASE_URL has a user or password in it") as refused:
+        variables({"WANDB_BASE_URL": "https://ada:hunter2@wandb.example.org"}, name="train-1", commit=None)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_variables_of_wandb_go_to_the_jobs_with_tags_that_lead_back_to_the_sweep_and_the_code() -> None:

@@ -1,5 +1,6 @@
 """Taking away what nobody needs: definitions, keys and old sweeps, and nothing else."""
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,17 @@ def test_without_an_answer_nothing_is_taken_away(
     assert active(aws) == {"trainer:1"}
     assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-trainer-1-")
     assert submitter("prune", "--yes").out == "Everything is needed.\n"
+
+
+def test_without_a_terminal_one_is_told_how_to_agree(
+    submitter: Submitter, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(submitter, "done", "trainer:1")
+    finish(submitter, "done")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    refused = submitter("prune")
+    assert (refused.code, refused.err.splitlines()[-1]) == (2, "Add --yes.")
+    assert active(aws) == {"trainer:1"}
 
 
 def test_keys_that_no_unfinished_run_refers_to_lose_their_label(
