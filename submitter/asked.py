@@ -136,7 +136,10 @@ def _table(options: WhatOptions, template: Template, rows: Sequence[Row], given:
     if like and given is None and template.own_seed is None:
         if not params and not options.grid:
             return like.table
-        return RunTable.product(rows, dict.fromkeys(seed for _, seed in like.table))
+        seeds = dict.fromkeys(seed for _, seed in like.table)
+        return RunTable.from_pairs((row, seed) for seed in seeds for row in rows)
     if options.no_seed:
-        return RunTable.product(rows, given.values if given else (None,))
+        # The first of equal jobs is the one that there is without --num-jobs.
+        more = given.values[1:] if given else ()
+        return RunTable.from_pairs((row, seed) for seed in (None, *more) for row in rows)
     return RunTable.product(rows, template.seeds(given.values if given else None))

@@ -74,7 +74,9 @@ def _asked(generation: "Generation") -> dict[str, Any]:
     """Return the values that each parameter has, and the seeds."""
     rows = list(dict.fromkeys(row for block in generation.table.blocks for row in block.rows))
     columns = zip(generation.axes, zip(*rows, strict=True), strict=True) if generation.axes else ()
-    seeds = NumberSet(seed for block in generation.table.blocks for seed in block.seeds if seed is not None)
+    seedless = generation.record is not None and generation.record.template().seedless
+    blocks = () if seedless else generation.table.blocks
+    seeds = NumberSet(seed for block in blocks for seed in block.seeds if seed is not None)
     return {"values": {axis: list(dict.fromkeys(column)) for axis, column in columns}, "seeds": str(seeds)}
 
 

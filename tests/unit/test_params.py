@@ -81,6 +81,11 @@ def test_rows_that_are_there_twice_are_taken_once_and_said_so() -> None:
 def test_equal_jobs_have_no_seed_in_their_command() -> None:
     assert commands(ask(no_seed=True, num_jobs=3)) == ["python train.py"] * 3
     assert commands(ask(no_seed=True)) == ["python train.py"]
+    three = ask("lr\n1\n2\n", no_seed=True, num_jobs=3)
+    assert RunTable.from_json(three.runs.to_json()) == three.runs
+    assert len(three.runs.minus(ask("lr\n1\n2\n", no_seed=True).runs)) == 4, "more jobs go on from the one there was"
+    like = ask("lr\n3\n", no_seed=True, like=Like(("lr",), three.runs)).runs
+    assert list(RunTable.from_json(like.to_json())) == [(("3",), seed) for seed in (None, 2, 3)]
     assert commands(ask("lr\n1\n2\n", no_seed=True)) == ["python train.py --lr 1", "python train.py --lr 2"]
 
 
