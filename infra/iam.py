@@ -163,7 +163,8 @@ class BatchRoles(pulumi.ComponentResource):
                 policies.submitter_policy(
                     args.account,
                     queue_names=args.queue_names,
-                    pass_role_arns=[known["job"], known["execution"]],
+                    job_role_arn=known["job"],
+                    execution_role_arn=known["execution"],
                     log_group_arn=known["log_group"],
                     ledger_arn=known["ledger"],
                     secret_arn=known["secret"],

@@ -5,6 +5,7 @@
 older submitter can read a newer stack. Standard library only: a reader must not pay for importing Pulumi.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
@@ -86,6 +87,15 @@ class StackOutputs:
     secret_arn: str
     artifacts_bucket: str | None = None  # Pulumi leaves an output out that is null
     image_repository: str | None = None
+
+
+def definition_prefix(execution_role_arn: str) -> str:
+    """Return what the names of a stack's job definitions begin with.
+
+    A name is all that a policy can tell job definitions apart by, and whoever may submit one gets the roles and the
+    secret in it; so the name says which stack's they are, by the role that reads that secret.
+    """
+    return f"rl-batch-{hashlib.sha256(execution_role_arn.encode()).hexdigest()[:8]}-"
 
 
 def stack_outputs(**values: Any) -> dict[str, Any]:

@@ -9,15 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from infra.facts import Account
+from infra.outputs import definition_prefix
 
 Document = dict[str, Any]
 
-DEFINITION_PREFIX: Final = "rl-batch"
-"""What the names of the submitter's job definitions begin with."""
-
 _LEDGER_ACTIONS: Final = (
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
     "dynamodb:PutItem",
     "dynamodb:Query",
     "dynamodb:Scan",
@@ -138,18 +134,19 @@ def submitter_policy(
     account: Account,
     *,
     queue_names: Sequence[str],
-    pass_role_arns: Sequence[str],
+    job_role_arn: str,
+    execution_role_arn: str,
     log_group_arn: str,
     ledger_arn: str,
     secret_arn: str,
     repository_arn: str | None,
 ) -> Document:
-    """Allow what a person needs who only submits, watches and ends jobs.
+    """Allow what a person needs who only submits, watches and ends jobs; `submitter prune` takes more.
 
     Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission, and
     TerminateJobs that of TerminateJob (AWS Batch API reference).
     """
-    definitions = account.arn("batch", f"job-definition/{DEFINITION_PREFIX}-*")
+    definitions = account.arn("batch", f"job-definition/{definition_prefix(execution_role_arn)}*")
     jobs = account.arn("batch", "job/*")
     queues = [account.arn("batch", f"job-queue/{name}") for name in queue_names]
     statements = [
@@ -167,13 +164,14 @@ def submitter_policy(
             ["*"],
         ),
         _allow(["batch:GetJobQueueSnapshot"], queues),
-        # Definitions are named by their content and jobs by Batch, both after this policy is written.
+        # Definitions are named by their content and jobs by Batch, both after this policy is written. A job's ARN does
+        # not say whose it is, so other stacks' jobs can be ended, too.
         _allow(["batch:SubmitJob"], [definitions, *queues]),
-        _allow(["batch:DeregisterJobDefinition", "batch:RegisterJobDefinition"], [definitions]),
+        _allow(["batch:RegisterJobDefinition"], [definitions]),
         _allow(["batch:TagResource"], [definitions, jobs]),
         _allow(["batch:TerminateJob"], [jobs]),
         # No iam:PassedToService: nothing but ECS tasks can assume either role.
-        _allow(["iam:PassRole"], pass_role_arns),
+        _allow(["iam:PassRole"], [job_role_arn, execution_role_arn]),
         _allow(_LEDGER_ACTIONS, [ledger_arn]),
         _allow(["logs:FilterLogEvents", "logs:GetLogEvents"], [f"{log_group_arn}:*"]),
         # Writing values and moving their labels; to read one takes a job.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from infra.outputs import StackOutputs
+from infra.outputs import StackOutputs, definition_prefix
 from submitter.errors import UsageError
 from submitter.names import digest, safe_name
 from submitter.numbers import NumberSet
@@ -155,7 +155,8 @@ def job_definition(spec: JobSpec, contract: StackOutputs) -> dict[str, Any]:
     }
     image = spec.image.rpartition("/")[2].partition("@")[0]
     mark = digest(json.dumps(content, sort_keys=True), length=12)
-    request = {"jobDefinitionName": f"{DEFINITION_PREFIX}-{safe_name(image, 48)}-{mark}", **content}
+    prefix = definition_prefix(contract.execution_role_arn)
+    request = {"jobDefinitionName": f"{prefix}{safe_name(image, 48)}-{mark}", **content}
     if (size := len(json.dumps(request))) > MAX_DEFINITION:
         raise UsageError(f"The job definition has {size:,} characters, and AWS Batch takes {MAX_DEFINITION:,}.")
     return request

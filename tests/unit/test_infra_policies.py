@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,20 @@ import pytest
 from botocore import xform_name
 
 from infra import policies
-from submitter import plan
+from infra.facts import Account
+from infra.outputs import StackOutputs, definition_prefix
+from submitter.plan import JobSpec, job_definition
 
 ACCOUNT = "123456789012"
+EXECUTION_ROLE = "arn:of:Role:rl-batch-dev-execution"
 
 # Every resource that is more than one thing, with the reason why it must be.
 WILDCARDS = {
     "*": "these actions know no resources",
     f"arn:aws:ecr:*:{ACCOUNT}:repository/*": "the images are the user's",
-    f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/rl-batch-*": "definitions are named by their content",
+    f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/{definition_prefix(EXECUTION_ROLE)}*": (
+        "definitions are named by their content"
+    ),
     f"arn:aws:batch:us-east-1:{ACCOUNT}:job/*": "Batch makes the ids of jobs",
     "arn:of:LogGroup:rl-batch-dev-jobs:*": "the log group's own streams",
     "arn:of:Bucket:rl-batch-dev-artifacts/*": "the bucket's own objects",
@@ -122,7 +128,6 @@ NEEDS = {
     "batch:RegisterJobDefinition": {"batch:RegisterJobDefinition", "batch:TagResource", "iam:PassRole"},
     "batch:SubmitJob": {"batch:SubmitJob", "batch:TagResource"},
     "batch:TerminateJobs": {"batch:TerminateJob"},
-    "dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"},
     "ecr:GetAuthorizationToken": {  # for `docker push` in the same place
         "ecr:GetAuthorizationToken",
         "ecr:BatchCheckLayerAvailability",
@@ -134,6 +139,9 @@ NEEDS = {
         "ecr:UploadLayerPart",
     },
     "sts:GetCallerIdentity": set(),
+    # `submitter prune` is for administrators.
+    "batch:DeregisterJobDefinition": set(),
+    "dynamodb:TransactWriteItems": set(),
 }
 
 
@@ -166,8 +174,46 @@ def test_every_call_that_the_submitter_makes_is_allowed_and_nothing_else(deploy:
     assert allowed == set().union(*(NEEDS.get(call, {call}) for call in called))
 
 
-def test_who_submits_may_use_the_job_definitions_that_the_submitter_names() -> None:
-    assert policies.DEFINITION_PREFIX == plan.DEFINITION_PREFIX
+def test_who_submits_may_use_the_job_definitions_of_the_own_stack_and_of_no_other() -> None:
+    """A job definition names the roles and the secret that its jobs get, whoever submits them."""
+    stacks = {name: (f"arn:aws:iam::{ACCOUNT}:role/{name}-job", f"arn:aws:iam::{ACCOUNT}:role/{name}") for name in "ab"}
+    for mine, (job_role, execution_role) in stacks.items():
+        document = policies.submitter_policy(
+            Account(account_id=ACCOUNT, region="us-east-1", partition="aws"),
+            queue_names=["c5a-large"],
+            job_role_arn=job_role,
+            execution_role_arn=execution_role,
+            log_group_arn="arn:log",
+            ledger_arn="arn:ledger",
+            secret_arn="arn:secret",
+            repository_arn=None,
+        )
+        for action in ("batch:SubmitJob", "batch:RegisterJobDefinition", "batch:TagResource"):
+            allowed = [each["Resource"] for each in document["Statement"] if action in each["Action"]]
+            for whose, roles in stacks.items():
+                name = job_definition(SPEC, definition_contract(*roles))["jobDefinitionName"]
+                arn = f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/{name}"
+                matches = any(fnmatchcase(arn, pattern) for patterns in allowed for pattern in patterns)
+                assert matches == (whose == mine), (action, arn)
+
+
+SPEC = JobSpec(image="image:1", vcpus=1, memory_mib=1024, gpus=0, timeout_seconds=3600, attempts=1)
+
+
+def definition_contract(job_role_arn: str, execution_role_arn: str) -> StackOutputs:
+    return StackOutputs(
+        schema_version=1,
+        region="us-east-1",
+        account_id=ACCOUNT,
+        queue_names=(),
+        queues={},
+        job_role_arn=job_role_arn,
+        execution_role_arn=execution_role_arn,
+        submitter_policy_arn="arn:policy",
+        log_group="log",
+        ledger_table="ledger",
+        secret_arn="arn:secret",
+    )
 
 
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}

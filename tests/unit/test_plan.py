@@ -83,7 +83,7 @@ def test_the_definition_holds_all_that_sweeps_share_and_nothing_of_one() -> None
     definition = job_definition(replace(SPEC, gpus=1, secrets={"B": "arn:b", "A": "arn:a"}), CONTRACT)
     assert_botocore_accepts("RegisterJobDefinition", definition)
     name = definition.pop("jobDefinitionName")
-    assert re.fullmatch(r"rl-batch-cleanrl-v1-2-[0-9a-f]{6}-[0-9a-f]{12}", name)
+    assert re.fullmatch(r"rl-batch-[0-9a-f]{8}-cleanrl-v1-2-[0-9a-f]{6}-[0-9a-f]{12}", name)
     assert definition == {
         "type": "container",
         "platformCapabilities": ["EC2"],
@@ -129,7 +129,7 @@ def test_the_definitions_name_is_the_same_in_every_process_and_for_every_sweep()
     name = job_definition(replace(SPEC, secrets={"A": "1", "B": "2"}), CONTRACT)["jobDefinitionName"]
     other = replace(SPEC, secrets={"B": "2", "A": "1"}, environment={"X": "1"}, tags={"sweep": "y"})
     assert job_definition(other, CONTRACT)["jobDefinitionName"] == name
-    assert job_definition(SPEC, CONTRACT)["jobDefinitionName"] == "rl-batch-cleanrl-v1-2-33001d-05999ef3b1f9"
+    assert job_definition(SPEC, CONTRACT)["jobDefinitionName"] == "rl-batch-bffc9d73-cleanrl-v1-2-33001d-05999ef3b1f9"
 
 
 @pytest.mark.parametrize(
