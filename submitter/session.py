@@ -1,5 +1,6 @@
 """Credentials, clients and time: what every call to AWS needs."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from submitter.errors import ConfigurationError
 
 _ATTEMPTS: Final = 8
 """Throttled and failed calls that change nothing twice are tried this often; botocore backs off up to 20 s."""
+
+_INVENTED: Final = re.compile(
+    r"(?:botocore-session|aws-go-sdk|aws-sdk-[\w-]+|AWSCLI-Session)-?\d+|i-[0-9a-f]+", re.ASCII
+)
+"""Session names that an SDK makes up afresh in every process, or that EC2 gives: they name nobody."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ def client_config(*, attempts: int = _ATTEMPTS) -> Config:
 
 
 def caller_name(session: boto3.Session, contract: StackOutputs) -> str:
-    """Return who is calling, by their own name: a user's, or the session's of an assumed role. One call to STS.
+    """Return who is calling, by their own name; see :func:`name_in`. One call to STS.
 
     Raises:
         ConfigurationError: The credentials are for another account than the stack's.
@@ -51,8 +57,23 @@ def caller_name(session: boto3.Session, contract: StackOutputs) -> str:
             f"The stack is in account {contract.account_id}, the credentials are for {identity['Account']}.",
             "Set AWS_PROFILE to a profile of the stack's account.",
         )
-    # arn:aws:iam::123:user/path/NAME, arn:aws:sts::123:assumed-role/ROLE/NAME, arn:aws:iam::123:root
-    return identity["Arn"].rpartition(":")[2].rpartition("/")[2]
+    return name_in(identity["Arn"])
+
+
+def name_in(arn: str) -> str:
+    """Return a caller's name: a user's, or the session's of an assumed role.
+
+    A role profile of the AWS config file without `role_session_name` gets a session name that every process makes up
+    anew; then it is the role's name, the same each time. Who shares such a role sets `role_session_name`, or gives
+    `--owner`.
+
+    Args:
+        arn: Like arn:aws:iam::123:user/path/NAME, arn:aws:sts::123:assumed-role/ROLE/SESSION, arn:aws:iam::123:root.
+    """
+    kind, *path = arn.rpartition(":")[2].split("/")
+    if kind == "assumed-role" and _INVENTED.fullmatch(path[-1]):
+        return path[-2]
+    return path[-1] if path else kind
 
 
 def aws_time(reply: Mapping[str, Any]) -> float | None:
