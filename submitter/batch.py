@@ -47,6 +47,9 @@ _WAITING: Final[tuple["JobStatusType", ...]] = ("SUBMITTED", "PENDING", "RUNNABL
 _SECONDS_PER_SUBMIT: Final = 1 / 50
 """SubmitJob may be called 50 times a second, "AWS Batch service quotas" in the user guide."""
 
+_BATCHS_OWN: Final = frozenset({500, 503})
+"""How AWS Batch itself answers that it failed ("Common error types" in its API reference), with its request's id."""
+
 _NEVER_CONNECTED: Final = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 
 
@@ -298,7 +301,9 @@ class Batch:
 def _classified(error: ClientError) -> Answer:
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
     if status >= 500:
-        return Unknown(aws_time(error.response))
+        # What stands between, a proxy or a load balancer, may give up on a request that Batch still works on.
+        by_batch = status in _BATCHS_OWN and "x-amzn-requestid" in error.response["ResponseMetadata"]["HTTPHeaders"]
+        return Unknown(aws_time(error.response) if by_batch else None)
     if is_throttling(error):
         return Throttled()
     if status >= 400:

@@ -27,7 +27,7 @@ def response(status: int, body: str, **headers: str) -> AWSResponse:
 
 
 def refusal(status: int, code: str) -> AWSResponse:
-    return response(status, '{"message": "no"}', **{"x-amzn-ErrorType": code})
+    return response(status, '{"message": "no"}', **{"x-amzn-ErrorType": code, "x-amzn-RequestId": "request-1"})
 
 
 def submit(reply: AWSResponse | Exception, *, sign_until: float = NOW) -> Answer:
@@ -69,9 +69,21 @@ def test_expired_credentials_are_a_plain_no() -> None:
     assert isinstance(answer.error, ConfigurationError)
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("status", [500, 503])
 def test_an_internal_error_leaves_it_open_but_nothing_is_under_way(status: int) -> None:
     assert submit(refusal(status, "ServerException")) == Unknown(NOW)
+
+
+@pytest.mark.parametrize("status", [502, 504])
+def test_an_error_of_a_gateway_says_nothing(status: int) -> None:
+    assert submit(refusal(status, "ServerException")) == Unknown(None)
+
+
+def test_an_internal_error_of_somebody_between_says_nothing() -> None:
+    """A proxy gives a date of its own, and what it has passed on may still arrive."""
+    reply = refusal(503, "ServerException")
+    del reply.headers["x-amzn-RequestId"]
+    assert submit(reply) == Unknown(None)
 
 
 def test_an_internal_error_without_a_date_says_nothing() -> None:
