@@ -83,8 +83,26 @@ class Sender:
 
     def _send(self, entry: Entry, requests: Sequence[dict[str, Any]], definition: Mapping[str, Any]) -> Entry:
         """Send an entry's slots and record all the answers; return the entry as it is then."""
-        revision = self._revision(entry, definition)
         answers: dict[int, str] = {}
+        try:
+            refusal = self._send_each(entry, requests, definition, answers)
+        except (Exception, KeyboardInterrupt):  # what AWS has answered until then is not to be looked for again
+            self._settling.record(entry, answers)
+            raise
+        recorded = self._settling.record(entry, answers)
+        if refusal:
+            raise refusal
+        return recorded
+
+    def _send_each(
+        self,
+        entry: Entry,
+        requests: Sequence[dict[str, Any]],
+        definition: Mapping[str, Any],
+        answers: dict[int, str],
+    ) -> "SubmitterError | None":
+        """Send an entry's slots, put their answers by position; return AWS's refusal, after which all are void."""
+        revision = self._revision(entry, definition)
         refusal: SubmitterError | None = None
         for index, (slot, request) in enumerate(zip(entry.slots, requests, strict=True)):
             if refusal:
@@ -106,10 +124,7 @@ class Sender:
                 case Unknown(answered):  # the slot stays open; it is never sent again
                     if answered is not None:
                         self._settling.answered(slot, answered)
-        recorded = self._settling.record(entry, answers)
-        if refusal:
-            raise refusal
-        return recorded
+        return refusal
 
     def _revision(self, entry: Entry, definition: Mapping[str, Any]) -> str:
         """Return the job definition's name:revision; when there can be none, the entry is void."""

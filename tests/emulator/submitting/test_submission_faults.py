@@ -86,6 +86,26 @@ def test_submissions_that_are_throttled_for_minutes_are_signed_for_a_new_entry(m
     machine.assert_each_run_has_one_job([1, 2])
 
 
+@pytest.mark.usefixtures("small_arrays")
+def test_what_was_accepted_before_an_interruption_is_in_the_ledger(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = machine.batch.submit
+    answers: list[Any] = []
+
+    def interrupted(request: dict[str, Any], *, sign_until: float) -> Any:
+        if answers:
+            raise KeyboardInterrupt
+        answers.append(submit(request, sign_until=sign_until))
+        return answers[0]
+
+    monkeypatch.setattr(machine.batch, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.run([1, 2, 3])
+    (entry,) = machine.ledger.entries("ada/first")
+    assert [slot.job for slot in entry.slots] == [answers[0].job, None]
+
+
 def test_nothing_is_signed_after_the_fence(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that was asleep between the entry and the submission does not send for that entry any more."""
     definition = machine.batch.definition
