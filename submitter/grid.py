@@ -79,15 +79,26 @@ def _parse_axis(option: str) -> Axis:
     return Axis(name, tuple(values))
 
 
+def next_value(text: str, at: int) -> tuple[str, int] | None:
+    """Return the value that begins at this position, and the position of the comma or the end after it.
+
+    Returns:
+        None when it is not well quoted.
+    """
+    if (match := _VALUE.match(text, at)) is None:
+        return None
+    quoted, plain = match.groups()
+    return plain if quoted is None else quoted.replace('""', '"'), match.end()
+
+
 def _split(name: str, text: str) -> list[str]:
     values, at = [], 0
     while at <= len(text):
-        match = _VALUE.match(text, at)
-        if match is None:
+        if (found := next_value(text, at)) is None:
             raise UsageError(f"A value of {name} is not well quoted.", 'A quote inside of quotes is written as "".')
-        quoted, plain = match.groups()
-        if quoted is None and not plain:
+        value, end = found
+        if not text[at:end].strip():
             raise UsageError(f"The axis {name} has an empty value.", f'{_HOW} An empty value is written as "".')
-        values.append(plain if quoted is None else quoted.replace('""', '"'))
-        at = match.end() + 1
+        values.append(value)
+        at = end + 1
     return values

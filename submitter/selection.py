@@ -1,10 +1,11 @@
 """Choosing runs of a sweep: `--seed 3`, `--where env-id=Hopper-v4`, `--index 137`, `--failed`. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from submitter.errors import UsageError
+from submitter.grid import next_value
 from submitter.sweep import Row
 
 FAILED: Final = frozenset({"failed", "cancelled"})
@@ -40,7 +41,8 @@ class Selection:
     Attributes:
         seed: The run's seed.
         index: The run's number.
-        where: `axis=value` texts; `seed=3` is one too.
+        where: `axis=value` texts, or several in one with commas between, values quoted as those of `--grid` are;
+            `seed=3` is one too.
         failed: Whether it must have failed or have been cancelled; only for runs whose status is known.
     """
 
@@ -59,7 +61,7 @@ class Selection:
         Raises:
             UsageError: A condition names no axis of the sweep, or no run meets all of them.
         """
-        conditions = [_condition(text, axes) for part in self.where for text in part.split(",")]
+        conditions = [condition for text in self.where for condition in _conditions(text, axes)]
         chosen = [
             run
             for run in runs
@@ -98,14 +100,20 @@ def label(run: Choosable, axes: Sequence[str]) -> str:
     return " ".join(f"{name}={value}" for name, value in values_of(run, axes).items()) or f"run {run.number}"
 
 
-def _condition(text: str, axes: Sequence[str]) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or name not in {*axes, "seed"}:
-        raise UsageError(
-            f"--where {text} does not name a parameter of the sweep.",
-            f"Write one of {', '.join(f'{axis}=VALUE' for axis in (*axes, 'seed'))}.",
-        )
-    return name, value
+def _conditions(text: str, axes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at <= len(text):
+        name, equals, _ = text[at:].partition("=")
+        if not equals or name.strip() not in {*axes, "seed"}:
+            raise UsageError(
+                f"--where {text} does not name a parameter of the sweep.",
+                f"Write one of {', '.join(f'{axis}=VALUE' for axis in (*axes, 'seed'))}.",
+            )
+        if (found := next_value(text, at + len(name) + 1)) is None:
+            raise UsageError(f"--where {text} is not well quoted.", 'A quote inside of quotes is written as "".')
+        value, end = found
+        yield name.strip(), value
+        at = end + 1
 
 
 def _choices(runs: Sequence[Choosable], axes: Sequence[str]) -> str:

@@ -56,3 +56,26 @@ def test_failed_are_those_that_failed_or_were_cancelled() -> None:
     assert [run.status for run in Selection(failed=True).choose(runs, ())] == ["failed", "cancelled"]
     assert not Selection()
     assert Selection(failed=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ('layers="64,64"', 2),
+        ('layers="64,64",seed=1', 2),
+        ('seed=1, layers="64,64"', 2),
+        ("layers=64", 1),
+        ('layers="say ""hi"""', 3),
+        ("layers=", 4),
+        ('layers=""', 4),
+        ("layers=a=b", 5),
+    ],
+)
+def test_a_value_with_a_comma_is_quoted_as_in_a_grid(text: str, number: int) -> None:
+    runs = RunTable.product([("64",), ("64,64",), ('say "hi"',), ("",), ("a=b",)], [1]).runs()
+    assert [run.number for run in Selection(where=(text,)).choose(runs, ("layers",))] == [number]
+
+
+def test_a_condition_that_is_not_well_quoted_is_refused() -> None:
+    with pytest.raises(UsageError, match="not well quoted"):
+        Selection(where=('env-id="Acrobot-v1',)).choose(RUNS, AXES)
