@@ -85,7 +85,7 @@ class Evidence:
             return None, True
         return Head(
             job=job,
-            sweep=found[array]["tags"].get(SWEEP_TAG) if array in found else None,
+            sweep=found[array].get("tags", {}).get(SWEEP_TAG) if array in found else None,
             own=array in own,
             status_reason=found[job].get("statusReason", "") if found[job]["status"] == "RUNNABLE" else "",
         ), True
@@ -103,11 +103,9 @@ def reasons_of_ended(generation: Generation) -> dict[str, dict[str, int]]:
 
 def _waiting_runs(job: Job) -> Counter[str]:
     """Count the runs of a job or array that wait, by status."""
-    if "arrayProperties" not in job:
-        counts = Counter({job["status"].lower(): 1})
-    else:
-        counts = Counter({name.lower(): count for name, count in job["arrayProperties"]["statusSummary"].items()})
-        counts = counts if counts.total() else Counter({job["status"].lower(): job["arrayProperties"]["size"]})
+    array = job.get("arrayProperties", {})
+    counts = Counter({name.lower(): count for name, count in array.get("statusSummary", {}).items()})
+    counts = counts if counts.total() else Counter({job["status"].lower(): array.get("size", 1)})
     return Counter({status: counts[status] for status in WAITING if counts[status]})
 
 
