@@ -1,14 +1,13 @@
 """`submitter retry --from-wandb`: what W&B says has crashed runs again under its own ids, which must exist."""
 
-import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -18,19 +17,24 @@ from submitter.cli.again import Limits, changes
 from submitter.cli.options import check_owner
 from submitter.cli.output import note
 from submitter.cli.run import run_command
-from submitter.errors import UsageError
-from submitter.history import Generation
+from submitter.errors import ConfigurationError, UsageError
+from submitter.grid import check_value
+from submitter.history import Generation, newest_nonce
 from submitter.names import digest, safe_name
 from submitter.numbers import NumberSet
-from submitter.retry import Changes
+from submitter.params import Params
 from submitter.tracking import api_key
 from submitter.wandb_runs import WandbRun, find_runs
+from submitter.wrapper import WANDB_RETRY
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
     from submitter.retry import Retried
 
 _MUST: Final = {"WANDB_RESUME": "must"}
+
+_RUN_ID: Final = re.compile(r"(?P<nonce>[^-]+)-(?P<number>[0-9]+)(-r[0-9]+)?(-[0-9]+)?", re.ASCII)
+"""What :mod:`submitter.wrapper` makes of a run: with `--wandb-retry new` the retry and the attempt follow."""
 
 _COMMAND: Final = "export WANDB_RUN_ID={id} WANDB_RESUME=must; eval {line}"
 """Of a sweep that is made of W&B runs that no sweep of the ledger has: each row is an id and a command."""
@@ -57,7 +61,10 @@ def retry_crashed(
             note(f"{name} is not yours: its {render.count(len(numbers), 'run')} are left alone without --force.")
             continue
         check_owner(connection, name, force=force)
-        what = replace(changes(connection, name, limits), environment=_MUST)
+        what = changes(connection, name, limits)
+        requests = connection.generation(name, None)[1].newest_request().values()
+        if not any(request.spec and WANDB_RETRY in request.spec.environment for request in requests):
+            what = replace(what, environment=_MUST)  # with that variable each run would have a new id
         yield name, connection.retry(name, partial(_these, numbers), what, say=note)
     if others and sweep is None:
         yield _resume_others(connection, project, others, limits)
@@ -70,19 +77,26 @@ def _these(numbers: NumberSet, _: Generation) -> NumberSet:
 def _sorted_out(
     connection: "Connection", sweep: str | None, found: Sequence[WandbRun]
 ) -> tuple[dict[str, NumberSet], list[WandbRun]]:
-    """Return the numbers of those runs that sweeps in the ledger have, by sweep, and the other runs."""
-    if sweep is None:
-        sweeps = {one.nonce: one.sweep for one in connection.ledger.sweeps()}
-    else:
-        sweeps = {str(connection.generation(sweep, None)[1].nonce): sweep}
+    """Return the numbers of those runs that sweeps in the ledger have, by sweep, and the runs that none ever had."""
+    if sweep is not None:
+        connection.generation(sweep, None)  # there must be one
+    ledger = connection.ledger
+    entries = ledger.all_entries() if sweep is None else {sweep: ledger.entries(sweep)}
+    sweeps = {entry.nonce: name for name, found in entries.items() for entry in found}
+    newest = {newest_nonce(found) for found in entries.values()}
     ours: dict[str, set[int]] = {}
+    older: Counter[str] = Counter()
     others = []
     for run in found:
-        nonce, _, number = run.id.rpartition("-")
-        if nonce in sweeps and number.isdecimal():
-            ours.setdefault(sweeps[nonce], set()).add(int(number))
-        else:
+        named = _RUN_ID.fullmatch(run.id)
+        if named is None or named["nonce"] not in sweeps:
             others.append(run)
+        elif named["nonce"] in newest:
+            ours.setdefault(sweeps[named["nonce"]], set()).add(int(named["number"]))
+        else:
+            older[sweeps[named["nonce"]]] += 1
+    for name, count in older.items():
+        note(f"{render.count(count, 'run')} of {name} are from before it was begun afresh, and left alone.")
     return {name: NumberSet(numbers) for name, numbers in ours.items()}, others
 
 
@@ -93,7 +107,7 @@ def _resume_others(
 
     Raises:
         UsageError: No queue is named.
-        ConfigurationError: W&B does not know how one of them was started.
+        ConfigurationError: W&B does not know how any of them was started.
     """
     if limits.queue is None:
         raise UsageError(f"No sweep has {render.count(len(runs), 'run')} of {project}.", "Name a --queue for them.")
@@ -106,22 +120,39 @@ def _resume_others(
         words += [] if value is None else [f"--{option.replace('_', '-')}", str(value)]
     for variable in (f"WANDB_ENTITY={entity}", f"WANDB_PROJECT={short}"):
         words += ["--env", variable]
-    rows = [{"id": run.id, "line": run.command()} for run in runs]
-    with TemporaryDirectory() as folder:
-        listed = Path(folder) / f"{name}.jsonl"
-        listed.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        words += ["--params", str(listed)]
-        with (
-            run_command.make_context("run", words, parent=click.get_current_context().parent) as context,
-            redirect_stdout(sys.stderr),  # what this command has to say comes after it
-        ):
-            run_command.invoke(context)
+    rows = tuple((run.id, check_value("line", line)) for run, line in _commands(runs))
+    # Without a parent: what variables say about `run` is not about this one.
+    with (
+        run_command.make_context("run", words, obj=click.get_current_context().obj) as context,
+        redirect_stdout(sys.stderr),  # what this command has to say comes after it
+    ):
+        context.params["params"] = Params(file=project, axes=("id", "line"), rows=rows, seeds=None, repeated=0)
+        run_command.invoke(context)
     wanted = {run.id for run in runs}
 
     def choose(generation: Generation) -> NumberSet:
         at = generation.axes.index("id")
         return NumberSet(run.number for run in generation.table.runs() if run.row[at] in wanted)
 
-    retried = connection.retry(sweep, choose, Changes(), say=note)
+    retried = connection.retry(sweep, choose, changes(connection, sweep, limits), say=note)
     sent = (number for number, place in retried.generation.newest().items() if place.entry.n > before)
     return sweep, replace(retried, submitted=NumberSet(sent))
+
+
+def _commands(runs: Sequence[WandbRun]) -> "list[tuple[WandbRun, str]]":
+    """Return the runs with what started them; those of which W&B does not know it are told and left out.
+
+    Raises:
+        ConfigurationError: It knows it of none.
+    """
+    found = []
+    for run in runs:
+        try:
+            found.append((run, run.command()))
+        except ConfigurationError as error:
+            if len(runs) == 1:
+                raise
+            note(f"{error.message} It is left alone.")
+    if not found:
+        raise ConfigurationError("W&B does not know which program any of these runs was.")
+    return found

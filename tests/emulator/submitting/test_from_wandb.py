@@ -140,6 +140,43 @@ def test_crashed_runs_that_no_sweep_has_are_run_as_wandb_knows_them(
     assert len(submitter("show", name, "--json").document["submissions"]) == 1
 
 
+def test_runs_of_later_attempts_are_the_sweeps_own_and_those_of_an_older_generation_nobodys(
+    submitter: Submitter, wandb_server: WandbServer
+) -> None:
+    run = ("run", "--queue", QUEUE, "--name", "exp", "--image", "trainer:1", "--no-pin", "--wandb-retry", "new")
+    fail = (*run, "--num-seed", "3", "--attempts", "1", "--command", "echo resume:$WANDB_RESUME; false {seed}")
+    nonces = []
+    for _ in range(2):
+        submitter(*fail, "--wait", "--poll", "0.1", "--new")
+        nonces.append(submitter("show", "exp", "--json").document["nonce"])
+    old, new = nonces
+    wandb_server.runs = {name: {} for name in (f"{old}-1", f"{old}-3-2", f"{new}-2-5", f"{new}-3-r4", f"{new}-3-r4-2")}
+    done = submitter("retry", "--from-wandb", "acme/cleanrl", "--queue", QUEUE, "--json")
+    (retried,) = done.document["sweeps"]
+    assert (retried["submitted"], retried["runs"]) == (2, "2-3")
+    assert "/exp are from before it was begun afresh" in done.err
+    submitter("wait", "exp", "--poll", "0.1")
+    said = submitter("logs", "exp", "--seed", "2").out
+    assert said == "resume:allow\n", "an id that is new cannot have to exist"
+    assert submitter("retry", "exp", "--from-wandb", "acme/cleanrl").code == 0
+
+
+def test_a_run_that_wandb_does_not_know_enough_of_stops_no_other_and_limits_hold_the_second_time(
+    submitter: Submitter, wandb_server: WandbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb_server.runs = {"gone": {}, "there": {"program": str(tmp_path / "none.py"), "args": []}}
+    monkeypatch.setenv("SUBMITTER_RUN_NUM_SEED", "3")  # about another `run`
+    command = ("retry", "--from-wandb", "acme/cleanrl", "--queue", QUEUE, "--image", f"trainer@sha256:{'a' * 64}")
+    first = submitter(*command, "--json")
+    assert "the run gone was. It is left alone." in first.err
+    (sent,) = first.document["sweeps"]
+    assert sent["submitted"] == 1
+    submitter("wait", sent["sweep"], "--poll", "0.1")
+    (again,) = submitter(*command, "--num-memory", "777", "--num-hours", "1", "--json").document["sweeps"]
+    assert again["submitted"] == 1
+    assert "--memory=777m" in submitter("repro", sent["sweep"]).out
+
+
 def test_a_labmates_crashed_runs_are_left_alone(submitter: Submitter, wandb_server: WandbServer) -> None:
     run = ("run", "--queue", QUEUE, "--name", "exp", "--owner", "labmate", "--image", "trainer:1", "--no-pin")
     submitter(*run, "--command", "false # {seed}", "--wait", "--poll", "0.1")
