@@ -45,7 +45,7 @@ def main() -> int:
         _experiment(project)
         keep = bool(os.environ.get("KEEP"))
         if not keep:
-            _say(["pulumi", "destroy", "--yes", "--skip-preview"])
+            _say(["pulumi", "destroy", "--yes", "--skip-preview", "--remove"])
             project.destroy()
     except NotUpError as error:
         click.echo(f"Error: {error} Its log is {home.log}.", err=True)

@@ -123,7 +123,7 @@ class Home:
         """
         recorded = self.recorded()
         if recorded is None or not recorded.alive:
-            raise NotUpError(f"No account is up in {self.folder}. Start one with `{self.command('start')}`.")
+            raise NotUpError(f"No account is up in {self.folder}. Begin one with `{self.command('up')}`.")
         return recorded
 
     def remember_cli(self, folder: Path) -> None:

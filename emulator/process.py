@@ -39,7 +39,9 @@ def start(home: Home, *, port: int, cores: int | None, runner: str = "process") 
     recorded = home.recorded()
     if recorded and recorded.alive:
         raise StartError(
-            f"An account is up in {home.folder} already, at {recorded.url}. Stop it with `{home.command('stop')}`."
+            f"An account is up in {home.folder} already, at {recorded.url}.\n"
+            f'`eval "$({home.command("env")})"` leads a shell to it; '
+            f"`{home.command('down')}` ends it and all that it has."
         )
     home.folder.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()

@@ -93,8 +93,7 @@ class Project:
         Raises:
             subprocess.CalledProcessError: Pulumi failed.
         """
-        self.pulumi("destroy", "--yes", "--skip-preview", "--stack", STACK)
-        self.pulumi("stack", "rm", STACK, "--yes")
+        self.pulumi("destroy", "--yes", "--skip-preview", "--remove", "--stack", STACK)
 
     def forget(self) -> None:
         """Remove the stack's file, when the backend that it belongs to is gone."""
