@@ -88,4 +88,9 @@ def _explain_refusal(error: aws.ClientError) -> SubmitterError:
             "Ask for the policy in the stack's output submitter_policy_arn to be attached to you; `prune` is for "
             "those who deploy the stack.",
         )
+    if code == "ResourceNotFoundException":
+        return AwsError(
+            f"AWS has not what {call} is about: {words}",
+            "The stack is gone or was made anew: save its outputs again (`pulumi stack output --json`).",
+        )
     return AwsError(f"AWS refused {call}: {words}")

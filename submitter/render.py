@@ -24,9 +24,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def document(kind: str, values: Mapping[str, Any]) -> str:
-    """Return a JSON document whose `schema` names its kind and version, so that scripts can tell what they read."""
-    return json.dumps({"schema": f"rl-batch/{kind}/v1", **values}, indent=2, ensure_ascii=False)
+def document(kind: str, values: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Return a JSON document whose `schema` names its kind and version, so that scripts can tell what they read.
+
+    Without an indent it is one line, for a stream of them.
+    """
+    return json.dumps({"schema": f"rl-batch/{kind}/v1", **values}, indent=indent, ensure_ascii=False)
 
 
 def json_line(values: Mapping[str, Any]) -> str:

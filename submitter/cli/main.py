@@ -92,6 +92,9 @@ def execute(arguments: list[str]) -> int:
         return errors.EXIT_INTERRUPTED
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return errors.EXIT_USAGE
     except click.ClickException as error:
         return _fail(error.format_message(), _usage_remedy(error), error.exit_code)
     except BrokenPipeError:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 @click.option("--num-hours", type=float, metavar="HOURS", help="Time limit of an attempt.  [default: each run's own]")
 @click.option(
     "--from-wandb",
-    "project",
     metavar="ENTITY/PROJECT",
     help="Those that this W&B project has in a --state, with WANDB_RESUME=must; without NAME also runs that no sweep "
     "has, which need --queue.",
@@ -48,7 +47,7 @@ def retry_command(
     name: str | None,
     owner: str | None,
     selection: Selection,
-    project: str | None,
+    from_wandb: str | None,
     state: str,
     force: bool,
     as_json: bool,
@@ -60,14 +59,14 @@ def retry_command(
     connection = options.connect(source)
     sweep = connection.full_name(name, owner) if name else None
     what = again.Limits(**limits)
-    if project:
+    if from_wandb:
         from submitter.cli.crashed import retry_crashed  # noqa: PLC0415 - as above
 
         if selection:
             raise errors.UsageError(
                 "--from-wandb chooses the runs.", "Leave out --seed, --where, --index and --failed."
             )
-        done = dict(retry_crashed(connection, sweep, project, state, what, force=force))
+        done = dict(retry_crashed(connection, sweep, from_wandb, state, what, force=force))
     elif sweep is None:
         raise errors.UsageError("`retry` needs a sweep.", "Give its NAME; `submitter list` shows them.")
     else:

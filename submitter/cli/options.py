@@ -13,8 +13,6 @@ from submitter.stack import StackSource
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for scripts.")
-
 sweep_name = click.argument("name", metavar="NAME")
 
 owner = click.option(
@@ -32,6 +30,20 @@ _where = click.option(
 _index = click.option("--index", type=click.IntRange(min=1), metavar="N", help="Only the run with this number.")
 
 _failed = click.option("--failed", is_flag=True, help="Only the runs that have failed or were cancelled.")
+
+
+def as_json(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--json`; the command gets it as `as_json`. The parameter is named as the option, as every other one is.
+
+    click makes the names of environment variables from those of parameters.
+    """
+
+    @click.option("--json", is_flag=True, help="Print one JSON document, for scripts.")
+    @wraps(function)
+    def printing(*args: Any, json: bool, **kwargs: Any) -> Any:
+        return function(*args, as_json=json, **kwargs)
+
+    return printing
 
 
 def selector(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 @click.command("prune")
 @click.option(
     "--sweeps-older-than",
-    "days",
     type=click.FloatRange(min=0),
     metavar="DAYS",
     help="Also forget sweeps that nobody has submitted to for so long; their W&B runs and logs stay.",
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 @options.yes
 @options.as_json
 @click.pass_obj
-def prune_command(source: "StackSource", *, days: float | None, yes: bool, as_json: bool) -> None:
+def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes: bool, as_json: bool) -> None:
     """Take away job definitions and keys that no unfinished run needs, and old sweeps.
 
     It first shows what it would take away. It needs more than the stack's submitter policy: whoever deploys the stack
@@ -34,7 +33,7 @@ def prune_command(source: "StackSource", *, days: float | None, yes: bool, as_js
     """
     connection = options.connect(source)
     pruning, now = connection.pruning, connection.clock.now()
-    older_than = None if days is None else days * 86400
+    older_than = None if sweeps_older_than is None else sweeps_older_than * 86400
     unneeded = pruning.look(now=now, older_than=older_than)
     if not as_json or not yes:
         _show(unneeded, as_json=as_json)

@@ -45,7 +45,7 @@ _ORDER: Final = (
 @options.sweep_name
 @options.owner
 @options.selector
-@click.option("--runs", "each_run", is_flag=True, help="Each run, not only how many; so is choosing runs.")
+@click.option("--runs", is_flag=True, help="Each run, not only how many; so is choosing runs.")
 @click.option("--watch", is_flag=True, help="Show it again and again until the runs are over.")
 @options.poll
 @options.as_json
@@ -56,7 +56,7 @@ def status_command(
     name: str,
     owner: str | None,
     selection: Selection,
-    each_run: bool,
+    runs: bool,
     watch: bool,
     poll: float,
     as_json: bool,
@@ -64,7 +64,7 @@ def status_command(
     """Show how a sweep's runs stand: state, reason, attempts, times, log and W&B link."""
     connection = options.connect(source)
     sweep = connection.full_name(name, owner)
-    each_run = each_run or bool(selection)
+    each_run = runs or bool(selection)
     if watch:
         _watch(connection, sweep, selection if each_run else None, poll=poll, as_json=as_json)
         return
@@ -92,7 +92,7 @@ def _watch(connection: "Connection", sweep: str, selection: Selection | None, *,
             frame = _frame(connection, status, live.rows)
             live.show(frame)
         elif as_json:
-            tell(render.json_line(status_values(status, each_run=selection is not None)))
+            tell(render.document("status", status_values(status, each_run=selection is not None), indent=None))
         else:
             tell(_headline(status))
 

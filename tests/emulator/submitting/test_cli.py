@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from emulator.server import EmulatorServer
+from submitter.cli.main import group
 
 QUEUE = "c5a-large-spot"
 ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
@@ -174,3 +176,40 @@ def test_debug_adds_the_traceback(submitter: Submitter) -> None:
     refused = submitter("--debug", "run", "--queue", "nothing")
     assert refused.code == 3
     assert "Traceback" in refused.err
+
+
+def test_the_environment_variable_of_every_option_is_named_as_the_option() -> None:
+    """click makes it from the parameter's name, which is therefore a spelling of the option."""
+    context = click.Context(group, info_name="submitter")
+    commands = [found for name in group.list_commands(context) if (found := group.get_command(context, name))]
+    options = [
+        (command.name, option)
+        for command in (group, *commands)
+        for option in command.params
+        if isinstance(option, click.Option) and option.allow_from_autoenv
+    ]
+    assert len(options) > len(commands)
+    for name, option in options:
+        assert f"--{str(option.name).replace('_', '-')}" in option.opts, f"{name}: {option.opts}"
+
+
+def test_options_are_taken_from_variables(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitter(*ECHO, "--wait", "--poll", "0.1")
+    monkeypatch.setenv("SUBMITTER_STATUS_JSON", "1")
+    monkeypatch.setenv("SUBMITTER_STATUS_RUNS", "1")
+    assert [run["status"] for run in submitter("status", "first").document["runs"]] == ["succeeded"]
+
+
+def test_without_a_command_there_is_help_and_no_error(submitter: Submitter) -> None:
+    done = submitter()
+    assert done.code == 2
+    assert done.err.startswith("Usage: submitter")
+    assert "Error" not in done.err
+
+
+def test_the_outputs_of_a_stack_that_was_made_anew_are_told_to_be_stale(submitter: Submitter, tmp_path: Path) -> None:
+    outputs = json.loads((tmp_path / "outputs.json").read_text())
+    (tmp_path / "outputs.json").write_text(json.dumps({**outputs, "ledger_table": "ledger-0000000"}))
+    refused = submitter("status", "first")
+    assert refused.code == 4
+    assert "save its outputs again" in refused.err.splitlines()[-1]

@@ -85,6 +85,7 @@ def test_watching_without_a_terminal_prints_a_line_whenever_the_counts_change(su
     assert "\x1b" not in watched.out
     again = submitter("status", "first", "--watch", "--runs", "--json").out.splitlines()
     assert [json.loads(line)["counts"] for line in again] == [{"succeeded": 2, "failed": 1}]
+    assert json.loads(again[0])["schema"] == "rl-batch/status/v1"
     assert len(json.loads(again[0])["runs"]) == 3
 
 
