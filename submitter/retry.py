@@ -11,7 +11,7 @@ from submitter import capacity
 from submitter.errors import UsageError
 from submitter.history import RETRY, Entry, Generation, Place
 from submitter.numbers import NumberSet
-from submitter.plan import JobSpec, job_definition
+from submitter.plan import JobSpec, default_attempts, job_definition
 from submitter.reasons import FINAL
 from submitter.request import find_queue, share_identifier
 from submitter.sending import Sender
@@ -36,6 +36,7 @@ class Changes:
     Attributes:
         image: The container image.
         memory_mib: Memory of a run in MiB.
+        gpus: GPUs of a run.
         timeout_seconds: Time limit of an attempt.
         queue: Name of the job queue.
         environment: Variables on top of those that there were.
@@ -44,22 +45,28 @@ class Changes:
 
     image: str | None = None
     memory_mib: int | None = None
+    gpus: int | None = None
     timeout_seconds: int | None = None
     queue: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
 
-    def apply(self, spec: JobSpec, queue: "Queue", owner: str) -> JobSpec:
+    def apply(self, spec: JobSpec, queue: "Queue", owner: str, *, before: "Queue | None" = None) -> JobSpec:
         """Return what each job gets on this queue.
+
+        Attempts that were the default of the queue `before` become the default of this one.
 
         Raises:
             UsageError: It could never be placed there.
         """
+        was_default = before is not None and spec.attempts == default_attempts(before.purchase)
         changed = replace(
             spec,
             image=self.image or spec.image,
             memory_mib=spec.memory_mib if self.memory_mib is None else self.memory_mib,
+            gpus=spec.gpus if self.gpus is None else self.gpus,
             timeout_seconds=self.timeout_seconds or spec.timeout_seconds,
+            attempts=default_attempts(queue.purchase) if was_default else spec.attempts,
             environment={**spec.environment, **self.environment},
             secrets={name: self.secrets.get(name, value) for name, value in spec.secrets.items()},
             share=share_identifier(owner, queue),
@@ -132,11 +139,9 @@ class Retry:
                 raise UsageError(f"{self._sweep} was begun afresh meanwhile.", "See `submitter status`.")
             untouched = {number for number, n in generation.newest_word().items() if n <= began and number in wanted}
             due, ending = self._due(generation, untouched)
-            if order := next(self._orders(generation, due), None):
-                runs = Runs(generation.table, generation.table.numbers(order.wanted))
-                entry, requests = draft(
-                    order, generation, runs, n=len(entries) + 1, at=self._sender.now(), by=self._sender.by
-                )
+            # All of them are drafted before any is sent: what cannot work is refused as a whole.
+            if drafts := [self._draft(order, generation, len(entries) + 1) for order in self._orders(generation, due)]:
+                order, entry, requests = drafts[0]
                 entries = self._sender.send(entries, entry, requests, order.definition)
                 continue
             if places := self._sender.undecided(generation, wanted):
@@ -147,6 +152,10 @@ class Retry:
                 return self._outcome(generation, wanted)
             self._reader.read(self._sweep)
             entries = self._ledger.entries(self._sweep)
+
+    def _draft(self, order: Order, generation: Generation, n: int) -> tuple[Order, Entry, list[dict[str, Any]]]:
+        runs = Runs(generation.table, generation.table.numbers(order.wanted))
+        return order, *draft(order, generation, runs, n=n, at=self._sender.now(), by=self._sender.by)
 
     def _due(self, generation: Generation, numbers: set[int]) -> tuple[NumberSet, NumberSet]:
         """Return which of these runs are to be sent now, and which when their cancelled jobs have ended."""
@@ -203,7 +212,8 @@ class Retry:
             if record is None or request.spec is None:
                 continue
             queue = find_queue(self._contract, self._changes.queue or request.queue)
-            spec = self._changes.apply(request.spec, queue, self._sweep.partition("/")[0])
+            before = self._contract.queues.get(request.queue)
+            spec = self._changes.apply(request.spec, queue, self._sweep.partition("/")[0], before=before)
             yield Order(
                 sweep=self._sweep,
                 wanted=RunTable.from_pairs(generation.table[number - 1] for number in numbers),

@@ -25,6 +25,7 @@ class Limits:
     queue: str | None = None
     image: str | None = None
     num_memory: int | None = None
+    num_gpu: int | None = None
     num_hours: float | None = None
 
 
@@ -40,6 +41,7 @@ def changes(connection: "Connection", sweep: str, limits: Limits) -> Changes:
         queue=limits.queue,
         image=limits.image and _pinned(connection, generation, limits.image, limits.queue),
         memory_mib=limits.num_memory,
+        gpus=limits.num_gpu,
         timeout_seconds=None if limits.num_hours is None else plan.timeout_seconds(limits.num_hours),
     )
     if not (missing := connection.missing_keys(generation)) or generation.record is None:

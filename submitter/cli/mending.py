@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 @click.option("--queue", metavar="NAME", help="Send them to this queue.  [default: each run's own]")
 @click.option("--image", metavar="IMAGE", help="Run them in this image.  [default: each run's own]")
 @click.option("--num-memory", type=int, metavar="MIB", help="Memory of a run.  [default: each run's own]")
+@click.option(
+    "--num-gpu", type=int, metavar="N", help="GPUs of a run; 0 for a queue without.  [default: each run's own]"
+)
 @click.option("--num-hours", type=float, metavar="HOURS", help="Time limit of an attempt.  [default: each run's own]")
 @click.option(
     "--from-wandb",

@@ -50,6 +50,15 @@ def test_each_change_changes_one_thing() -> None:
     )
 
 
+def test_on_another_queue_the_default_of_attempts_is_that_queues_and_a_gpu_can_be_dropped() -> None:
+    on_demand, moved = replace(QUEUE, purchase="on-demand"), Changes(queue=QUEUE.name, gpus=0)
+    assert moved.apply(SPEC, on_demand, "ada", before=QUEUE).attempts == 2
+    assert moved.apply(replace(SPEC, attempts=2), QUEUE, "ada", before=on_demand).attempts == 6
+    assert moved.apply(replace(SPEC, attempts=3), on_demand, "ada", before=QUEUE).attempts == 3
+    assert moved.apply(SPEC, on_demand, "ada").attempts == 6, "nobody knows what the default was there"
+    assert moved.apply(replace(SPEC, gpus=1), QUEUE, "ada").gpus == 0
+
+
 def test_keys_that_are_kept_elsewhere_now_are_found_there() -> None:
     changed = Changes(secrets={"HF_TOKEN": "arn:HF_TOKEN:key-2:", "OTHER": "x"}).apply(SPEC, QUEUE, "ada")
     assert changed.secrets == {"WANDB_API_KEY": "arn:WANDB_API_KEY:key-1:", "HF_TOKEN": "arn:HF_TOKEN:key-2:"}

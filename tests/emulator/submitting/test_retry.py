@@ -147,6 +147,18 @@ def test_a_change_that_cannot_work_is_refused_before_anything_is_sent(
     assert len(machine.ledger.entries("ada/first")) == 1
 
 
+def test_a_change_that_cannot_work_for_some_is_refused_before_any_is_sent(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="false # {seed}")
+    machine.run([2], command="false # {seed}", vcpus=2)
+    assert over(machine, wait_until) == ["failed", "failed"]
+    (queue,) = machine.contract.queues.values()
+    small = replace(queue, name="small", vcpus=1)
+    machine.contract = replace(machine.contract, queues={queue.name: queue, "small": small})
+    with pytest.raises(UsageError, match="has no 2 vCPUs"):
+        machine.retry(queue="small")
+    assert sent(machine) == {1: 1, 2: 1}
+
+
 def test_runs_that_were_asked_for_differently_are_sent_as_they_were(machine: Any, wait_until: WaitUntil) -> None:
     machine.run([1], command="false # {seed}")
     machine.run([2], command="false # {seed}", memory_mib=1024)
