@@ -19,8 +19,8 @@ _PRIORITY: Final = 100
 _UPDATE_MINUTES: Final = 360
 """The longest that the provider lets an update wait for running jobs, in minutes; they are not ended before."""
 
-# An environment ends its instances before it goes, and an update waits for the jobs on the old ones.
-_TIMEOUTS: Final = pulumi.CustomTimeouts(create="30m", update="7h", delete="1h")
+# A queue ends its jobs before it goes. Environments have no time limits of their own: the provider declares none.
+_QUEUE_TIMEOUTS: Final = pulumi.CustomTimeouts(delete="1h")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,7 @@ class InstanceQueues(pulumi.ComponentResource):
                 # UpdateJobQueue), and two queues cannot have the same name.
                 replace_on_changes=["schedulingPolicyArn"],
                 delete_before_replace=True,
+                custom_timeouts=_QUEUE_TIMEOUTS,
                 hooks=name_hint(queue),
             ),
         )
@@ -154,13 +155,19 @@ class InstanceQueues(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(args.roles.host_permissions),
-                custom_timeouts=_TIMEOUTS,
                 # AWS changes an environment neither to its service-linked role nor from it, and the provider does not
-                # see that a role is no longer set (AWS Batch API reference, UpdateComputeEnvironment, serviceRole).
-                replacement_trigger="dedicated" if config.dedicated_service_role else "linked",
+                # see that a role is no longer set (AWS Batch API reference, UpdateComputeEnvironment, serviceRole). Nor
+                # does it see that an image is no longer set: the one that there is counts as AWS's choice.
+                replacement_trigger=_trigger(config),
                 hooks=args.guard.hooks(queue),
             ),
         )
+
+
+def _trigger(config: StackConfig) -> list[str]:
+    """Return what takes another environment when it changes."""
+    role = "dedicated role" if config.dedicated_service_role else "linked role"
+    return [role, "own image" if config.ami_id else "AWS's image"]
 
 
 def _update_policy(config: StackConfig, strategy: str) -> batch.ComputeEnvironmentUpdatePolicyArgs | None:

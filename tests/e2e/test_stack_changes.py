@@ -151,6 +151,22 @@ def test_the_service_role_and_fair_share_change_both_ways(deployed: Callable[...
     stack.destroy()
 
 
+def test_an_image_of_ones_own_comes_changes_and_goes(deployed: Callable[..., Any]) -> None:
+    """The provider does not see that an image is no longer asked for: what is there counts as AWS's choice."""
+    stack = deployed()
+    twice = Counter(REPLACED) + Counter(REPLACED)
+    for image, steps in (
+        ("ami-0123456789abcdef0", twice),
+        ("ami-0fedcba9876543210", {("update", "ComputeEnvironment"): 2}),
+        ("", twice),
+    ):
+        assert Counter(changed(stack, amiId=image)) == steps
+        for queue in (QUEUE, SPOT):
+            (ec2,) = stack.account.environment_of(queue)["computeResources"]["ec2Configuration"]
+            assert ec2.get("imageIdOverride", "") == image
+    stack.destroy()
+
+
 def test_what_was_changed_by_hand_is_put_right_and_what_batch_changes_is_let_be(deployed: Callable[..., Any]) -> None:
     stack = deployed()
     account = stack.account

@@ -152,9 +152,12 @@ def test_every_environment_has_the_launch_template_with_a_version_in_figures(dep
     }
 
 
-def test_environments_have_time_to_end_their_instances(deploy: Deploy) -> None:
-    (times, _) = [each.timeouts for each in deploy().of("ComputeEnvironment")]
-    assert times == {"create": "30m", "update": "7h", "delete": "1h"}
+def test_queues_have_time_to_end_their_jobs_and_environments_no_times_that_the_provider_would_ignore(
+    deploy: Deploy,
+) -> None:
+    deployment, none = deploy(), {"create": "", "update": "", "delete": ""}
+    assert [each.timeouts for each in deployment.of("JobQueue")] == [none | {"delete": "1h"}] * 2
+    assert [each.timeouts for each in deployment.of("ComputeEnvironment")] == [none] * 2
 
 
 @pytest.mark.parametrize(
