@@ -245,6 +245,10 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
             changed = {difference.names[0] for difference in schema.differences(kind.inputs, old, new)}
             return pb.UpdateResponse(properties=to_struct(self._planned_update(kind, state, new, changed)))
 
+        if not kind.looks_again and not any(schema.differences(kind.inputs, old, new)):
+            live = self._live(aws, kind, request.id) or {}
+            return pb.UpdateResponse(properties=to_struct(self._state(aws, kind, new, live)))
+
         def apply() -> None:
             # Not what the state says: after a failure the engine keeps inputs there that never reached the account.
             before = schema.observed(kind.inputs, old, self._live(aws, kind, request.id) or {})

@@ -25,6 +25,7 @@ class ResourceType:
         name: The input that is generated when absent, if any.
         name_length: The longest name, in characters.
         gone: AWS's error codes for "there is no such thing".
+        looks_again: Whether an update in which nothing changed finishes what was half made.
         timeout_seconds: How long one request may wait unless the program says otherwise.
     """
 
@@ -35,6 +36,7 @@ class ResourceType:
     name: ClassVar[str | None] = "name"
     name_length: ClassVar[int] = 255
     gone: ClassVar[frozenset[str]] = frozenset()
+    looks_again: ClassVar[bool] = True
     timeout_seconds: ClassVar[float] = 20 * 60
 
     def create(self, aws: Aws, inputs: Values) -> str:

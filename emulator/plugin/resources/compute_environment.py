@@ -98,6 +98,8 @@ class ComputeEnvironment(ResourceType):
             },
         ),
     }
+    # resourceComputeEnvironmentUpdate sends nothing, and waits for nothing, if nothing but tags has changed.
+    looks_again = False
     outputs = ("arn", "ecsClusterArn", "region", "status", "statusReason", "tagsAll")
     name_length = 128
 
@@ -149,7 +151,6 @@ class ComputeEnvironment(ResourceType):
 
     @override
     def update(self, aws: Aws, resource_id: str, old: Values, new: Values, changed: Collection[str]) -> None:
-        # Sent even if nothing changed: it makes Batch look at an INVALID environment again.
         request: dict[str, Any] = {
             name: new[name] for name in ("serviceRole", "state", "updatePolicy") if name in changed
         }

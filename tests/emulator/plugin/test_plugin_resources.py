@@ -189,15 +189,19 @@ def test_what_an_update_left_undone_is_done_by_the_next(engine: Any, aws: Any) -
     assert (found["Description"], found["Tags"]) == ("new", [{"Key": "a", "Value": "2"}])
 
 
-def test_what_is_still_half_made_is_an_error_again(engine: Any, world: Any, aws: Any) -> None:
+def test_an_invalid_environment_is_an_error_where_something_changed_and_left_alone_where_nothing_did(
+    engine: Any, world: Any, aws: Any
+) -> None:
+    """Source: resourceComputeEnvironmentUpdate of the Terraform provider."""
     environment = engine.create(ENVIRONMENT, "c5a", world.environment_program())
     aws("batch").update_compute_environment(
         computeEnvironment=environment.id, computeResources={"instanceRole": "nothing"}
     )
     environment.inputs["computeResources"] = {**environment.inputs["computeResources"], "instanceRole": "nothing"}
     program = {**world.environment_program(), "computeResources": environment.inputs["computeResources"]}
+    assert engine.update(environment, program)["status"] == "INVALID"
     with pytest.raises(grpc.RpcError) as refused:
-        engine.update(environment, program)
+        engine.update(environment, {**program, "state": "DISABLED"})
     assert "is not valid: CLIENT_ERROR - Invalid IamInstanceProfile: nothing" in said(refused)
 
 
