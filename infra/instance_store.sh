@@ -23,14 +23,26 @@ format() {
     mkfs.xfs -q -f -L "$label" "$device"
 }
 
+# Whether a service runs or is about to: it has files open then, and must not lose sight of them.
+runs() {
+    case $(systemctl is-active "$1") in inactive | failed) return 1 ;; esac
+}
+
+# Put a folder of /var/lib on the file system, with what is in it.
+move() {
+    mkdir -p "/var/lib/$1" "$mount_point/$1" &&
+        cp --archive --no-clobber "/var/lib/$1/." "$mount_point/$1/" &&
+        mount --bind "$mount_point/$1" "/var/lib/$1"
+}
+
 main() {
-    local devices folder
+    local devices
     mapfile -t devices < <(disks)
     if ((${#devices[@]} == 0)); then
         note "this instance type has none"
         return
     fi
-    if systemctl is-active --quiet docker; then
+    if runs docker; then
         note "Docker is already running, so it keeps the root volume"
         return
     fi
@@ -38,11 +50,12 @@ main() {
     blkid --label "$label" >/dev/null || format "${devices[@]}" || return
     mkdir -p "$mount_point"
     mount LABEL="$label" "$mount_point" || return
-    for folder in docker containerd; do
-        mkdir -p "/var/lib/$folder" "$mount_point/$folder"
-        cp --archive --no-clobber "/var/lib/$folder/." "$mount_point/$folder/" || return
-        mount --bind "$mount_point/$folder" "/var/lib/$folder" || return
-    done
+    move docker || return
+    if runs containerd; then
+        note "containerd is already running, so its own folder keeps the root volume"
+    else
+        move containerd || { umount /var/lib/docker; return 1; }
+    fi
     note "images and containers are on ${devices[*]}"
 }
 

@@ -22,8 +22,12 @@ def boot(tmp_path: Path) -> Callable[..., tuple[list[str], str]]:
         commands.mkdir()
         log = tmp_path / "log"
         # What each command does after it is recorded; by default it succeeds.
-        defaults = {"systemctl": "exit 3", "blkid": "exit 2", "lsblk": "printf '%s\\n' " + _quoted(disks)}
-        names = ["systemctl", "blkid", "lsblk", "mdadm", "dnf", "mkfs.xfs", "mkdir", "mount", "cp"]
+        defaults = {
+            "systemctl": "echo inactive; exit 3",
+            "blkid": "exit 2",
+            "lsblk": "printf '%s\\n' " + _quoted(disks),
+        }
+        names = ["systemctl", "blkid", "lsblk", "mdadm", "dnf", "mkfs.xfs", "mkdir", "mount", "umount", "cp"]
         for name in names:
             then = {**defaults, **(answers or {})}.get(name, "exit 0")
             if then == "missing":
@@ -90,7 +94,16 @@ def test_a_reboot_mounts_what_is_there_and_formats_nothing(boot: Any) -> None:
     ("disks", "answers", "said"),
     [
         ([ROOT_DISK], {}, "this instance type has none"),
-        ([f"/dev/nvme1n1 {NVME}"], {"systemctl": "exit 0"}, "Docker is already running, so it keeps the root volume"),
+        (
+            [f"/dev/nvme1n1 {NVME}"],
+            {"systemctl": "echo active"},
+            "Docker is already running, so it keeps the root volume",
+        ),
+        (
+            [f"/dev/nvme1n1 {NVME}"],
+            {"systemctl": "echo activating; exit 3"},
+            "Docker is already running, so it keeps the root volume",
+        ),
         ([f"/dev/nvme1n1 {NVME}"], {"mkfs.xfs": "exit 1"}, "could not be set up, the root volume is used"),
     ],
 )
@@ -101,3 +114,18 @@ def test_the_root_volume_is_used_where_there_is_no_instance_store_or_it_fails(
     commands, output = boot(disks, answers=answers)
     assert not any(line.startswith("mount") for line in commands)
     assert output == f"instance store: {said}\n"
+
+
+def test_containerd_keeps_its_folder_while_it_runs(boot: Any) -> None:
+    """Its files are open: it would go on with those, and not find them again."""
+    running = '[ "$2" = containerd ] && echo active || echo inactive'
+    commands, said = boot([f"/dev/nvme1n1 {NVME}"], answers={"systemctl": running})
+    assert commands[1:] == MOUNTED[:5]
+    assert "containerd is already running, so its own folder keeps the root volume" in said
+
+
+def test_neither_folder_is_moved_where_the_second_cannot_be(boot: Any) -> None:
+    full = 'case "$*" in *containerd*) exit 1 ;; esac'
+    commands, said = boot([f"/dev/nvme1n1 {NVME}"], answers={"cp": full})
+    assert commands[-2:] == [MOUNTED[6], "umount /var/lib/docker"]
+    assert said == "instance store: could not be set up, the root volume is used\n"
