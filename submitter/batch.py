@@ -16,7 +16,6 @@ from botocore.exceptions import (
 from submitter.aws_errors import THROTTLED, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
 from submitter.plan import DEFINITION_PREFIX
-from submitter.secrets import labels_of
 from submitter.session import Clock, aws_time, client_config
 
 if TYPE_CHECKING:
@@ -157,18 +156,6 @@ class Batch:
     def deregister(self, definition: str) -> None:
         """Make a job definition, name:revision, one that no job can be submitted with; jobs that have it go on."""
         self._client.deregister_job_definition(jobDefinition=definition)
-
-    def secret_labels(self, definitions: Iterable[str]) -> set[str]:
-        """Return the labels of secrets that active job definitions of these names refer to."""
-        labels: set[str] = set()
-        for name in definitions:
-            pages = self._client.get_paginator("describe_job_definitions").paginate(
-                jobDefinitionName=name, status="ACTIVE"
-            )
-            for definition in (found for page in pages for found in page["jobDefinitions"]):
-                secrets = definition.get("containerProperties", {}).get("secrets", ())
-                labels |= labels_of({secret["name"]: secret["valueFrom"] for secret in secrets})
-        return labels
 
     def submit(self, request: Mapping[str, Any], *, sign_until: float) -> Answer:
         """Send SubmitJob once, and say what is known then.

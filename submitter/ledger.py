@@ -5,18 +5,18 @@ an entry is put only where none is, and an answer is written only where there is
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
 from submitter.errors import ConfigurationError, UsageError
-from submitter.history import CANCEL, KINDS, VOID, Ended, Entry, Record, Slot
+from submitter.history import CANCEL, KINDS, Ended, Entry, Record, Slot
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec
 from submitter.session import client_config
@@ -25,6 +25,8 @@ from submitter.writer import Writer
 
 if TYPE_CHECKING:
     import boto3
+
+T = TypeVar("T")
 
 _MAX_ITEM_BYTES: Final = 400_000
 """An item's limit, "Maximum item size" in the DynamoDB quotas, is 400 KB."""
@@ -104,19 +106,22 @@ class Ledger:
         return entry
 
     def ended(self, sweep: str, entry: Entry, index: int, ended: tuple[Ended, ...]) -> Entry:
-        """Write how the runs of a slot ended, unless it is written; return the entry as it then is."""
-        return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in ended]})
+        """Write how the runs of a slot ended, unless it is written; return the entry as it then is.
+
+        Where the reasons make the item larger than an item may be, they are left out.
+        """
+        try:
+            return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in ended]})
+        except ClientError as error:
+            if error_code(error) != "ValidationException":
+                raise
+        return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in _without_reasons(ended)]})
 
     def done(self, sweep: str, entry: Entry) -> Entry:
         """Write that every job that was sent before a cancel has been ended; return the entry as it then is."""
-        reply = self._client.update_item(
-            TableName=self._table,
-            Key=_key(sweep, entry.n),
-            UpdateExpression="SET done = :done",
-            ExpressionAttributeValues={":done": {"BOOL": True}},
-            ReturnValues="ALL_NEW",
+        return self._update(
+            sweep, entry, UpdateExpression="SET done = :done", ExpressionAttributeValues={":done": {"BOOL": True}}
         )
-        return _from_item(reply["Attributes"])
 
     def sweeps(self, owner: str | None = None) -> list[SweepSummary]:
         """Return all sweeps, or an owner's, the newest first. Reads the whole table."""
@@ -126,27 +131,28 @@ class Ledger:
                 "FilterExpression": "begins_with(sweep, :owner)",
                 "ExpressionAttributeValues": {":owner": {"S": f"{owner}/"}},
             }
-        pages = self._client.get_paginator("scan").paginate(
-            TableName=self._table,
+        items = self._scan(
             ProjectionExpression="sweep, n, nonce, kind, #at, #runs, #record",
             ExpressionAttributeNames={"#at": "at", "#runs": "runs", "#record": "record"},
-            ConsistentRead=True,
             **filters,
         )
         found: dict[str, list[dict[str, Any]]] = {}
-        for page in pages:
-            for item in page["Items"]:
-                plain = _plain(item)
-                found.setdefault(plain["sweep"], []).append(plain)
-        return sorted(map(_summary, found.values()), key=lambda summary: summary.updated, reverse=True)
+        for plain in map(_plain, items):
+            found.setdefault(plain["sweep"], []).append(plain)
+        summaries = (summary for sweep in found.values() if (summary := _summary(sweep)))
+        return sorted(summaries, key=lambda summary: summary.updated, reverse=True)
 
     def all_entries(self) -> dict[str, list[Entry]]:
         """Return the entries of every sweep, in order. Reads the whole table."""
-        pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True)
         found: dict[str, list[Entry]] = {}
-        for item in (item for page in pages for item in page["Items"]):
+        for item in self._scan():
             found.setdefault(item["sweep"]["S"], []).append(_from_item(item))
         return {sweep: sorted(entries, key=lambda entry: entry.n) for sweep, entries in found.items()}
+
+    def _scan(self, **arguments: Any) -> Iterator[Mapping[str, Any]]:
+        """Yield the table's items, without those that are no entry: they must not hide everybody's sweeps."""
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True, **arguments)
+        return (item for page in pages for item in page["Items"] if "nonce" in item)
 
     def forget(self, sweep: str) -> bool:
         """Delete a sweep's entries, the newest first; False when somebody is submitting to it, and then it stays."""
@@ -166,31 +172,32 @@ class Ledger:
                 return False
         return True
 
-    def unfinished_definitions(self) -> set[str]:
-        """Return the names of the job definitions of all jobs that were not seen to end. Reads the whole table."""
-        pages = self._client.get_paginator("scan").paginate(
-            TableName=self._table,
-            ProjectionExpression="#definition, slots",
-            ExpressionAttributeNames={"#definition": "definition"},  # a word of DynamoDB's own
-            ConsistentRead=True,
-        )
-        found = set()
-        for page in pages:
-            for item in map(_plain, page["Items"]):
-                if any(slot.get("job") != VOID and not slot.get("ended") for slot in item.get("slots", ())):
-                    found.add(item["definition"])
-        return found
-
     def _write_once(self, sweep: str, entry: Entry, attribute: str, values: Mapping[int, object]) -> Entry:
         sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)
-        reply = self._client.update_item(
-            TableName=self._table,
-            Key=_key(sweep, entry.n),
+        return self._update(
+            sweep,
+            entry,
             UpdateExpression=f"SET {sets}",
             ExpressionAttributeNames={"#s": "slots", "#a": attribute},
             ExpressionAttributeValues={f":v{i}": _SERIALIZER.serialize(value) for i, value in values.items()},
-            ReturnValues="ALL_NEW",
         )
+
+    def _update(self, sweep: str, entry: Entry, **changes: Any) -> Entry:
+        """Change an entry that is there; without the condition DynamoDB would make an item of the change alone."""
+        try:
+            reply = self._client.update_item(
+                TableName=self._table,
+                Key=_key(sweep, entry.n),
+                ConditionExpression="attribute_exists(n)",
+                ReturnValues="ALL_NEW",
+                **changes,
+            )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            raise UsageError(
+                f"Somebody's `prune` has forgotten the sweep {sweep} meanwhile.", "See `submitter list`."
+            ) from None
         return _from_item(reply["Attributes"])
 
 
@@ -246,10 +253,6 @@ def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
 
 def _from_item(item: Mapping[str, Any]) -> Entry:
     values = _plain(item)
-    try:
-        spec = JobSpec(**values["spec"]) if "spec" in values else None
-    except TypeError:
-        raise _newer(values) from None
     if values["kind"] not in KINDS:
         raise _newer(values)
     return Entry(
@@ -257,16 +260,24 @@ def _from_item(item: Mapping[str, Any]) -> Entry:
         nonce=values["nonce"],
         kind=values["kind"],
         at=_time(values["at"]),
-        by=Writer(**values["by"]),
+        by=_known(Writer, values["by"], values),
         queue=values["queue"],
         definition=values["definition"],
-        spec=spec,
+        spec=_known(JobSpec, values["spec"], values) if "spec" in values else None,
         runs=NumberSet.parse(values["runs"]),
         added=RunTable.from_json(json.loads(values.get("added", "[]"))),
         slots=tuple(map(_to_slot, values["slots"])),
-        record=_to_record(values["record"]) if "record" in values else None,
+        record=_to_record(values),
         done=values.get("done", False),
     )
+
+
+def _known(make: Callable[..., T], fields: Mapping[str, Any], values: Mapping[str, Any]) -> T:
+    """Return what is made of these fields of an entry's values, all of which this submitter must know."""
+    try:
+        return make(**fields)
+    except TypeError:
+        raise _newer(values) from None
 
 
 def _newer(values: Mapping[str, Any]) -> ConfigurationError:
@@ -288,15 +299,30 @@ def _from_ended(ended: Ended) -> dict[str, str]:
     return _without_none({"state": ended.state, "reason": ended.reason, "runs": str(ended.runs)})
 
 
-def _to_record(values: Mapping[str, Any]) -> Record:
-    return Record(**{**values, "axes": tuple(values["axes"])})
+def _without_reasons(ended: Sequence[Ended]) -> Iterator[Ended]:
+    for state in dict.fromkeys(one.state for one in ended):
+        yield Ended(
+            state=state,
+            reason=None,
+            runs=NumberSet(number for one in ended if one.state == state for number in one.runs),
+        )
 
 
-def _summary(items: list[dict[str, Any]]) -> SweepSummary:
+def _to_record(values: Mapping[str, Any]) -> Record | None:
+    if "record" not in values:
+        return None
+    record = values["record"]
+    return _known(Record, {**record, "axes": tuple(record["axes"])}, values)
+
+
+def _summary(items: list[dict[str, Any]]) -> SweepSummary | None:
+    """Return a sweep's summary; None when what opens its newest generation is missing."""
     items.sort(key=lambda item: item["n"])
-    nonce = next(item["nonce"] for item in reversed(items) if item["kind"] != CANCEL)
+    nonce = next((item["nonce"] for item in reversed(items) if item["kind"] != CANCEL), None)
     generation = [item for item in items if item["nonce"] == nonce]
-    record = next(_to_record(item["record"]) for item in generation if "record" in item)
+    record = next((record for item in generation if (record := _to_record(item))), None)
+    if nonce is None or record is None:
+        return None
     return SweepSummary(
         sweep=items[-1]["sweep"],
         nonce=nonce,

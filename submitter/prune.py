@@ -7,7 +7,7 @@ from submitter.batch import Batch
 from submitter.history import VOID, Entry
 from submitter.ledger import Ledger
 from submitter.reasons import FINAL
-from submitter.secrets import SecretStore
+from submitter.secrets import SecretStore, labels_of
 from submitter.settle import REMEMBERED
 
 
@@ -17,7 +17,7 @@ class Unneeded:
 
     Attributes:
         definitions: Job definitions of the stack, as name:revision, that no unfinished run has.
-        labels: Labels of the stack's secret that no unfinished run's definition refers to.
+        labels: Labels of the stack's secret that no unfinished run refers to.
         sweeps: Sweeps without an unfinished run that nobody has submitted to for as long as was asked.
     """
 
@@ -51,16 +51,24 @@ class Pruning:
         """
         sweeps = self._ledger.all_entries()
         unfinished = self._unfinished(sweeps, now)
-        used = {entry.definition or "" for entries in unfinished.values() for entry in entries}
+        used = {entry.definition for entries in unfinished.values() for entry in entries}
         return Unneeded(
             definitions=tuple(one for one in self._batch.definitions(self._role) if one.rpartition(":")[0] not in used),
-            labels=tuple(sorted(self._secrets.labels() - self._batch.secret_labels(used))),
+            labels=tuple(sorted(self._secrets.labels() - _labels(unfinished))),
             sweeps=tuple(
                 sweep
                 for sweep, entries in sorted(sweeps.items())
                 if older_than is not None and entries[-1].at < now - older_than and sweep not in unfinished
             ),
         )
+
+    def labels_in_use(self, now: float) -> set[str]:
+        """Return the labels of secrets that unfinished runs refer to. Reads the whole ledger.
+
+        Args:
+            now: This machine's clock, in seconds since the epoch.
+        """
+        return _labels(self._unfinished(self._ledger.all_entries(), now))
 
     def take_away(self, unneeded: Unneeded, *, now: float, older_than: float | None) -> Unneeded:
         """Take away what is unneeded also when looked at again, since people submit while somebody thinks it over.
@@ -81,7 +89,10 @@ class Pruning:
         return gone
 
     def _unfinished(self, sweeps: Mapping[str, Sequence[Entry]], now: float) -> dict[str, list[Entry]]:
-        """Return, for each sweep with jobs that may still run, their entries; what AWS has forgotten has ended."""
+        """Return, for each sweep with jobs that may still run, their entries.
+
+        A job that AWS does not show has ended when it is old enough to be forgotten, and else may be about to be shown.
+        """
         slots = [
             (sweep, entry, slot)
             for sweep, entries in sweeps.items()
@@ -93,6 +104,11 @@ class Pruning:
         unfinished: dict[str, list[Entry]] = {}
         for sweep, entry, slot in slots:
             job = known.get(slot.job or "")
-            if job["status"] not in FINAL if job else slot.job is None and entry.at > now - REMEMBERED:
+            if job["status"] not in FINAL if job else entry.at > now - REMEMBERED:
                 unfinished.setdefault(sweep, []).append(entry)
         return unfinished
+
+
+def _labels(unfinished: Mapping[str, Sequence[Entry]]) -> set[str]:
+    specs = (entry.spec for entries in unfinished.values() for entry in entries)
+    return {label for spec in specs if spec for label in labels_of(spec.secrets)}

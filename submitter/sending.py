@@ -45,6 +45,7 @@ class Sender:
         entry: Entry,
         requests: Sequence[dict[str, Any]],
         definition: Mapping[str, Any],
+        ready: Callable[[], None] | None = None,
     ) -> list[Entry]:
         """Put an entry and send its jobs, or neither where another command was first.
 
@@ -53,6 +54,7 @@ class Sender:
             entry: The one that follows them.
             requests: SubmitJob's arguments for each of its slots; the definition's revision is put in.
             definition: RegisterJobDefinition's arguments.
+            ready: Called before anything is sent.
 
         Returns:
             The sweep's entries as they then are: to be thought about again.
@@ -62,6 +64,7 @@ class Sender:
         """
         there = self._ledger.put(self._sweep, entry)
         if there is None or there.by == self.by:
+            self._prepare(entry, definition, ready)
             return [*entries, self._send(entry, requests, definition)]
         return self._ledger.entries(self._sweep)
 
@@ -102,7 +105,7 @@ class Sender:
         answers: dict[int, str],
     ) -> "SubmitterError | None":
         """Send an entry's slots, put their answers by position; return AWS's refusal, after which all are void."""
-        revision = self._revision(entry, definition)
+        revision = self._definitions[entry.definition]
         refusal: SubmitterError | None = None
         for index, (slot, request) in enumerate(zip(entry.slots, requests, strict=True)):
             if refusal:
@@ -126,15 +129,16 @@ class Sender:
                         self._settling.answered(slot, answered)
         return refusal
 
-    def _revision(self, entry: Entry, definition: Mapping[str, Any]) -> str:
-        """Return the job definition's name:revision; when there can be none, the entry is void."""
-        if entry.definition not in self._definitions:
-            try:
+    def _prepare(self, entry: Entry, definition: Mapping[str, Any], ready: Callable[[], None] | None) -> None:
+        """See to it that there is what the jobs need, their definition too; when there cannot be, the entry is void."""
+        try:
+            if ready is not None:
+                ready()
+            if entry.definition not in self._definitions:
                 self._definitions[entry.definition] = self._batch.definition(definition)
-            except Exception:
-                self._settling.record(entry, dict.fromkeys(range(len(entry.slots)), VOID))
-                raise
-        return self._definitions[entry.definition]
+        except (Exception, KeyboardInterrupt):
+            self._settling.record(entry, dict.fromkeys(range(len(entry.slots)), VOID))
+            raise
 
     def _submit(self, request: Mapping[str, Any], *, sign_until: float) -> Accepted | Refused | TooLate | Unknown:
         """Send a request until AWS does anything but ask for patience."""

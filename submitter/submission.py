@@ -89,7 +89,8 @@ def run(
         batch: The account's.
         clock: This machine's.
         fresh: Begin a new generation, in which nothing was submitted (`--new`).
-        ready: Called when everything is checked and runs are due, before anything is changed.
+        ready: Called when runs are due and the ledger has them, so that `prune` leaves alone what they need; before
+            anything is sent.
         say: Told, in sentences, what the user waits for.
 
     Raises:
@@ -205,9 +206,7 @@ class _Run:
             check_identity(order, generation)
             if due := generation.due(order.wanted):
                 entry, requests = draft(order, generation, due, n=len(entries) + 1, at=sender.now(), by=sender.by)
-                if ready is not None:
-                    ready()
-                entries = sender.send(entries, entry, requests, order.definition)
+                entries = sender.send(entries, entry, requests, order.definition, ready)
                 continue
             wanted = generation.table.numbers(order.wanted)
             if not (places := sender.undecided(generation, wanted)):

@@ -77,7 +77,7 @@ class Connection:
 
         if secrets:
             store = SecretStore(self._session, self.contract.secret_arn)
-            store.put(secrets, lambda: self.batch.secret_labels(self.ledger.unfinished_definitions()))
+            store.put(secrets, lambda: self.pruning.labels_in_use(self.clock.now()))
 
     def submit(self, order: "Order", secrets: "Secrets", *, fresh: bool, say: Callable[[str], None]) -> "Outcome":
         """Submit what is not submitted yet, with these values in reach; see :func:`submitter.submission.run`."""

@@ -1,5 +1,6 @@
 """The ledger's table: its conditions, and what a person sees in it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -123,3 +124,53 @@ def test_an_entry_of_a_newer_submitter_is_not_misread(machine: Any, entry: Entry
     machine.ledger.put(SWEEP, replace(entry, kind="fork"))
     with pytest.raises(ConfigurationError, match="newer submitter"):
         machine.ledger.entries(SWEEP)
+
+
+@pytest.mark.parametrize("attribute", ["spec", "record", "by"])
+def test_fields_that_only_a_newer_submitter_knows_are_not_left_out(machine: Any, entry: Entry, attribute: str) -> None:
+    machine.ledger.put(SWEEP, replace(entry, spec=machine.order().spec))
+    machine.session.client("dynamodb").update_item(
+        TableName="ledger",
+        Key={"sweep": {"S": SWEEP}, "n": {"N": "1"}},
+        UpdateExpression="SET #a.#f = :v",
+        ExpressionAttributeNames={"#a": attribute, "#f": "invented"},
+        ExpressionAttributeValues={":v": {"S": "x"}},
+    )
+    with pytest.raises(ConfigurationError, match="newer submitter"):
+        machine.ledger.entries(SWEEP)
+    if attribute == "record":
+        with pytest.raises(ConfigurationError, match="newer submitter"):
+            machine.ledger.sweeps()
+
+
+@pytest.mark.parametrize("write", ["record", "ended", "done"])
+def test_what_has_been_forgotten_is_not_written_to(machine: Any, entry: Entry, write: str) -> None:
+    """DynamoDB would make an item of nothing but the change, which no reader of the table could make out."""
+    machine.ledger.put(SWEEP, entry)
+    assert machine.ledger.forget(SWEEP)
+    ended = (Ended(state="failed", reason=None, runs=entry.slots[0].runs),)
+    arguments: dict[str, tuple[Any, ...]] = {"record": ({0: "job-a"},), "ended": (0, ended), "done": ()}
+    with pytest.raises(UsageError, match="has forgotten the sweep ada/first"):
+        getattr(machine.ledger, write)(SWEEP, entry, *arguments[write])
+    assert machine.session.client("dynamodb").scan(TableName="ledger")["Items"] == []
+
+
+def test_what_is_no_entry_does_not_hide_everybodys_sweeps(machine: Any, entry: Entry) -> None:
+    machine.ledger.put("ada/good", entry)
+    machine.ledger.put("ada/headless", replace(entry, record=None))
+    machine.session.client("dynamodb").put_item(
+        TableName="ledger", Item={"sweep": {"S": "ada/key-only"}, "n": {"N": "1"}, "done": {"BOOL": True}}
+    )
+    assert [found.sweep for found in machine.ledger.sweeps()] == ["ada/good"]
+    assert set(machine.ledger.all_entries()) == {"ada/good", "ada/headless"}
+
+
+def test_reasons_that_do_not_fit_an_entry_any_more_are_left_out(
+    machine: Any, entry: Entry, fault: Callable[..., None]
+) -> None:
+    machine.ledger.put(SWEEP, entry)
+    message = "Item size to update has exceeded the maximum allowed size"
+    fault("dynamodb", "UpdateItem", "refuse", code="ValidationException", message=message, count=1)
+    ended = tuple(Ended(state="failed", reason=f"exit code {n}", runs=NumberSet([n])) for n in (1, 2, 3))
+    written = machine.ledger.ended(SWEEP, entry, 0, ended)
+    assert written.slots[0].ended == (Ended(state="failed", reason=None, runs=NumberSet([1, 2, 3])),)

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from submitter.prune import Pruning
+from submitter.secrets import SecretStore
+
 QUEUE = "c5a-large-spot"
 Submitter = Callable[..., Any]
 
@@ -52,7 +55,7 @@ def test_without_an_answer_nothing_is_taken_away(
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
     assert submitter("prune").code == 130
     assert active(aws) == {"trainer:1"}
-    assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-trainer-1-")
+    assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-")
     assert submitter("prune", "--yes").out == "Everything is needed.\n"
 
 
@@ -129,3 +132,19 @@ def test_a_definition_that_is_taken_away_between_look_up_and_submission_is_regis
     machine.batch.submit = prune_first
     assert len(machine.run([1, 2]).submitted) == 2
     machine.assert_each_run_has_one_job([1, 2])
+
+
+def test_a_job_that_aws_does_not_show_yet_is_unfinished(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {"HF_TOKEN": "arn:aws:secretsmanager:us-east-1:123456789012:secret:values:HF_TOKEN:key-12345678:"}
+    machine.run([1], secrets=secrets)
+    (entry,) = machine.ledger.entries("ada/first")
+    store = SecretStore(machine.session, machine.contract.secret_arn)
+    monkeypatch.setattr(store, "labels", lambda: {"key-12345678"})
+    pruning = Pruning(machine.ledger, machine.batch, store, machine.contract.job_role_arn)
+    monkeypatch.setattr(machine.batch, "describe", lambda _: {})
+    assert not pruning.look(now=entry.at + 3600, older_than=0)
+    assert pruning.labels_in_use(entry.at + 3600) == {"key-12345678"}
+    unneeded = pruning.look(now=entry.at + 9 * 86_400, older_than=0)
+    assert (unneeded.sweeps, unneeded.labels) == (("ada/first",), ("key-12345678",))
+    assert len(unneeded.definitions) == 1
+    assert not pruning.labels_in_use(entry.at + 9 * 86_400)
