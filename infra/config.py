@@ -38,8 +38,11 @@ MAX_ROOT_VOLUME_GIB: Final = 16384
 """Largest gp3 volume in GiB that every region has (Amazon EBS User Guide, gp3 volumes)."""
 
 # What CloudWatch Logs accepts (API reference, PutRetentionPolicy); 0 is the provider's word for keeping them for ever.
-_RETENTION_DAYS: Final = (0, 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557)
-_RETENTION_YEARS: Final = (2922, 3288, 3653)
+# fmt: off
+_RETENTION_DAYS: Final = (
+    0, 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+)
+# fmt: on
 
 # What a queue may cancel a waiting job for (AWS Batch User Guide, "Job queue blocking"; API reference,
 # JobStateTimeLimitAction); the limits are in seconds.
@@ -166,7 +169,7 @@ class StackConfig:
         _one_of("onDemandAllocationStrategy", self.on_demand_allocation_strategy, ON_DEMAND_STRATEGIES)
         _one_of("spotAllocationStrategy", self.spot_allocation_strategy, SPOT_STRATEGIES)
         _in_range("rootVolumeGib", self.root_volume_gib, MIN_ROOT_VOLUME_GIB, MAX_ROOT_VOLUME_GIB, "GiB")
-        _one_of("logRetentionDays", self.log_retention_days, _RETENTION_DAYS + _RETENTION_YEARS)
+        _one_of("logRetentionDays", self.log_retention_days, _RETENTION_DAYS)
         _all_match("amiId", (self.ami_id,) if self.ami_id else (), _AMI_ID, "an image id", "ami-0123456789abcdef0")
         _all_match("subnetIds", self.subnet_ids, _SUBNET_ID, "a subnet id", "subnet-0123456789abcdef0")
         groups = self.security_group_ids

@@ -5,6 +5,7 @@ saying so, hence these guards. `pulumi destroy` is not guarded: it says what it 
 """
 
 import asyncio
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -73,6 +74,8 @@ class RunGuard:
 
     def __init__(self, account: Account, *, allow_interruption: bool) -> None:
         self._account = account
+        self._batch: Any = None
+        self._making = threading.Lock()
         self._deployed = {} if allow_interruption else _deployed()
 
     def check_removals(self, wanted: Iterable[str], *, fair_share: bool) -> None:
@@ -139,18 +142,22 @@ class RunGuard:
         )
 
     def _client(self) -> Any:
-        """Return a client of AWS Batch; the program has no other way to ask for jobs.
+        """Return the client of AWS Batch, for all threads; the program has no other way to ask for jobs.
 
         Raises:
             PermissionError: The credentials that boto3 finds are of another account than the provider's.
         """
         import boto3  # noqa: PLC0415 - it takes half a second, and most updates need none
 
-        session = boto3.Session(profile_name=pulumi.Config("aws").get("profile"), region_name=self._account.region)
-        account_id = session.client("sts").get_caller_identity()["Account"]
-        if account_id != self._account.account_id:
-            raise PermissionError(f"the AWS credentials of this shell are of account {account_id}")
-        return session.client("batch")
+        with self._making:
+            if self._batch is None:
+                profile = pulumi.Config("aws").get("profile")
+                session = boto3.Session(profile_name=profile, region_name=self._account.region)
+                account_id = session.client("sts").get_caller_identity()["Account"]
+                if account_id != self._account.account_id:
+                    raise PermissionError(f"the AWS credentials of this shell are of account {account_id}")
+                self._batch = session.client("batch")
+            return self._batch
 
 
 def _untagged(inputs: Mapping[str, Any] | None) -> dict[str, Any]:

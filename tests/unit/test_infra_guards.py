@@ -109,6 +109,28 @@ def test_an_update_is_refused_when_nobody_can_tell_whether_runs_are_unfinished()
         Guard(PermissionError("no credentials")).check_removals([], fair_share=False)
 
 
+def test_many_queues_are_looked_at_with_one_client_and_one_question_whose_credentials_these_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    class Session:
+        def __init__(self, **_: Any) -> None: ...
+
+        def client(self, service: str) -> Any:
+            made.append(service)
+            return self if service == "sts" else FakeBatch({}, {})
+
+        def get_caller_identity(self) -> dict[str, str]:
+            made.append("identity")
+            return {"Account": ACCOUNT.account_id}
+
+    monkeypatch.setattr("boto3.Session", Session)
+    guard = RunGuard(ACCOUNT, allow_interruption=True)
+    clients = {id(guard._client()) for _ in range(3)}
+    assert (len(clients), made) == (1, ["sts", "identity", "batch"])
+
+
 def test_an_update_that_deletes_an_idle_queue_or_none_is_not_refused() -> None:
     Guard(0).check_removals([], fair_share=False)
     Guard(3).check_removals(["c5a-large"], fair_share=False)
