@@ -60,10 +60,10 @@ class Batch:
             cores=cores,
         )
         self.jobs = Jobs(self.state, account, self.scheduler, clock)
-        transitions = Transitions(loop, clock)
+        self.transitions = Transitions(loop, clock)
         operations = (
-            Environments(self.state, account, self.scheduler, transitions),
-            Queues(self.state, account, self.scheduler, transitions),
+            Environments(self.state, account, self.scheduler, self.transitions),
+            Queues(self.state, account, self.scheduler, self.transitions),
             Definitions(self.state, account),
             self.jobs,
             SchedulingPolicies(self.state, account),

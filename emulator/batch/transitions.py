@@ -10,21 +10,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Long enough for a client to see the state in between, short enough not to be felt.
-_SECONDS = 0.03
+MOMENT = 0.03
 
 
 class Transitions:
-    """Runs the ends of transitions on the event loop."""
+    """Runs the ends of transitions on the event loop.
+
+    Attributes:
+        moment: How long a transition takes, in seconds of the account's clock.
+    """
 
     def __init__(self, loop: "LoopThread", clock: "Clock") -> None:
         self._loop = loop
         self._clock = clock
+        self.moment = MOMENT
 
-    def later(self, end: Callable[[T], object], record: T, seconds: float = _SECONDS) -> None:
+    def later(self, end: Callable[[T], object], record: T, seconds: float | None = None) -> None:
         """Call `end(record)` in a moment, or after some time of the account's clock; on the loop's thread only."""
+        pause = self.moment if seconds is None else seconds
 
         async def wait() -> None:
-            await self._clock.sleep(seconds)
+            await self._clock.sleep(pause)
             end(record)
 
         self._loop.spawn(wait())

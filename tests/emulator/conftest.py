@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 
+from emulator.batch.transitions import MOMENT
 from emulator.server import EmulatorServer
 
 Aws = Callable[..., Any]
@@ -46,6 +48,20 @@ def aws(server: EmulatorServer, boto3_session: boto3.Session) -> Iterator[Aws]:
     yield client
     for made in clients.values():
         made.close()
+
+
+@pytest.fixture
+def held(server: EmulatorServer) -> Callable[[], AbstractContextManager[None]]:
+    """Hold environments and queues in CREATING, UPDATING and DELETING while a test looks: `with held(): ...`."""
+
+    @contextmanager
+    def hold() -> Iterator[None]:
+        server.batch.transitions.moment = 3600
+        yield
+        server.batch.transitions.moment = MOMENT
+        server.control.advance(3600)
+
+    return hold
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from botocore.exceptions import ClientError
 from emulator.server import EmulatorServer
 
 Aws = Callable[..., Any]
+Held = Callable[[], AbstractContextManager[None]]
 LINKED = "arn:aws:iam::123456789012:role/aws-service-role/batch.amazonaws.com/AWSServiceRoleForBatch"
 BATCH_POLICY = "arn:aws:iam::aws:policy/service-role/AWSBatchServiceRole"
 
@@ -22,13 +24,14 @@ def described(aws: Aws, name: str = "environment") -> dict[str, Any]:
 
 
 def test_a_new_environment_is_creating_and_then_valid(
-    aws: Aws, resources: dict[str, Any], wait_until: Callable[..., Any]
+    aws: Aws, resources: dict[str, Any], held: Held, wait_until: Callable[..., Any]
 ) -> None:
-    made = aws("batch").create_compute_environment(
-        computeEnvironmentName="environment", type="MANAGED", computeResources=resources, tags={"a": "b"}
-    )
+    with held():
+        made = aws("batch").create_compute_environment(
+            computeEnvironmentName="environment", type="MANAGED", computeResources=resources, tags={"a": "b"}
+        )
+        assert described(aws)["status"] == "CREATING"
     assert made["computeEnvironmentArn"] == "arn:aws:batch:us-east-1:123456789012:compute-environment/environment"
-    assert described(aws)["status"] == "CREATING"
     wait_until(lambda: described(aws)["status"] == "VALID")
     found = described(aws)
     assert (found["state"], found["statusReason"], found["tags"]) == (
@@ -128,16 +131,17 @@ UPDATES: list[dict[str, Any]] = [
 
 
 def test_with_the_linked_role_and_an_updatable_strategy_everything_is_updated_in_place(
-    aws: Aws, environment: Callable[..., Any], wait_until: Callable[..., Any], subtests: pytest.Subtests
+    aws: Aws, environment: Callable[..., Any], held: Held, wait_until: Callable[..., Any], subtests: pytest.Subtests
 ) -> None:
     for update in UPDATES:
         name = next(iter(update))
         before = environment(name)
         with subtests.test(name):
-            aws("batch").update_compute_environment(
-                computeEnvironment=before["computeEnvironmentArn"], computeResources=update
-            )
-            assert described(aws, name)["status"] == "UPDATING"
+            with held():
+                aws("batch").update_compute_environment(
+                    computeEnvironment=before["computeEnvironmentArn"], computeResources=update
+                )
+                assert described(aws, name)["status"] == "UPDATING"
             wait_until(lambda name=name: described(aws, name)["status"] == "VALID")
             after = described(aws, name)
             assert after["uuid"] == before["uuid"]
@@ -205,15 +209,16 @@ def test_desired_vcpus_go_up_but_not_down(aws: Aws, environment: Callable[..., A
 
 
 def test_an_environment_is_deleted_when_it_is_disabled_and_in_no_queue(
-    aws: Aws, queue: Callable[..., dict[str, Any]], wait_until: Callable[..., Any]
+    aws: Aws, queue: Callable[..., dict[str, Any]], held: Held, wait_until: Callable[..., Any]
 ) -> None:
     name = queue("q")["computeEnvironmentOrder"][0]["computeEnvironment"]
     batch = aws("batch")
     with pytest.raises(ClientError, match="must be DISABLED"):
         batch.delete_compute_environment(computeEnvironment=name)
-    batch.update_compute_environment(computeEnvironment=name, state="DISABLED")
-    with pytest.raises(ClientError, match="Cannot delete, resource is being modified"):
-        batch.delete_compute_environment(computeEnvironment=name)
+    with held():
+        batch.update_compute_environment(computeEnvironment=name, state="DISABLED")
+        with pytest.raises(ClientError, match="Cannot delete, resource is being modified"):
+            batch.delete_compute_environment(computeEnvironment=name)
     wait_until(lambda: described(aws, name)["status"] == "VALID")
     with pytest.raises(ClientError, match="Cannot delete, found existing JobQueue relationship"):
         batch.delete_compute_environment(computeEnvironment=name)
@@ -221,8 +226,9 @@ def test_an_environment_is_deleted_when_it_is_disabled_and_in_no_queue(
     wait_until(lambda: batch.describe_job_queues()["jobQueues"][0]["status"] == "VALID")
     batch.delete_job_queue(jobQueue="q")
     wait_until(lambda: not batch.describe_job_queues()["jobQueues"])
-    batch.delete_compute_environment(computeEnvironment=name)
-    assert described(aws, name)["status"] == "DELETING"
+    with held():
+        batch.delete_compute_environment(computeEnvironment=name)
+        assert described(aws, name)["status"] == "DELETING"
     wait_until(lambda: described(aws, name)["status"] == "GONE")
     batch.delete_compute_environment(computeEnvironment=name)
 

@@ -1,6 +1,7 @@
 """Job queues and scheduling policies as AWS has them."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from botocore.exceptions import ClientError
 from emulator.server import EmulatorServer
 
 Aws = Callable[..., Any]
+Held = Callable[[], AbstractContextManager[None]]
 
 
 def described(aws: Aws, name: str) -> dict[str, Any]:
@@ -17,15 +19,16 @@ def described(aws: Aws, name: str) -> dict[str, Any]:
 
 
 def test_a_new_queue_is_creating_and_then_valid(
-    aws: Aws, environment: Callable[..., Any], wait_until: Callable[..., Any]
+    aws: Aws, environment: Callable[..., Any], held: Held, wait_until: Callable[..., Any]
 ) -> None:
     first, second = environment("first"), environment("second")
     order = [{"order": 7, "computeEnvironment": "second"}, {"order": 2, "computeEnvironment": "first"}]
-    made = aws("batch").create_job_queue(
-        jobQueueName="q", priority=3, computeEnvironmentOrder=order, tags={"a": "b"}, state="DISABLED"
-    )
+    with held():
+        made = aws("batch").create_job_queue(
+            jobQueueName="q", priority=3, computeEnvironmentOrder=order, tags={"a": "b"}, state="DISABLED"
+        )
+        assert described(aws, "q")["status"] == "CREATING"
     assert made["jobQueueArn"] == "arn:aws:batch:us-east-1:123456789012:job-queue/q"
-    assert described(aws, "q")["status"] == "CREATING"
     wait_until(lambda: described(aws, "q")["status"] == "VALID")
     assert described(aws, made["jobQueueArn"]) == {
         "jobQueueName": "q",
@@ -45,13 +48,15 @@ def test_a_new_queue_is_creating_and_then_valid(
 
 
 def test_a_queue_is_repointed_and_the_old_environment_is_free_to_go(
-    aws: Aws, queue: Callable[..., Any], environment: Callable[..., Any], wait_until: Callable[..., Any]
+    aws: Aws, queue: Callable[..., Any], environment: Callable[..., Any], held: Held, wait_until: Callable[..., Any]
 ) -> None:
     old = queue("q")["computeEnvironmentOrder"][0]["computeEnvironment"]
     new = environment("new")["computeEnvironmentArn"]
     batch = aws("batch")
-    batch.update_job_queue(jobQueue="q", priority=9, computeEnvironmentOrder=[{"order": 1, "computeEnvironment": new}])
-    assert described(aws, "q")["status"] == "UPDATING"
+    order = [{"order": 1, "computeEnvironment": new}]
+    with held():
+        batch.update_job_queue(jobQueue="q", priority=9, computeEnvironmentOrder=order)
+        assert described(aws, "q")["status"] == "UPDATING"
     wait_until(lambda: described(aws, "q")["status"] == "VALID")
     assert described(aws, "q")["priority"] == 9
     batch.update_compute_environment(computeEnvironment=old, state="DISABLED")
@@ -83,18 +88,20 @@ def test_an_empty_list_of_time_limit_actions_switches_them_off(
 
 
 def test_a_queue_is_deleted_when_it_is_disabled(
-    aws: Aws, queue: Callable[..., Any], wait_until: Callable[..., Any]
+    aws: Aws, queue: Callable[..., Any], held: Held, wait_until: Callable[..., Any]
 ) -> None:
     queue("q")
     batch = aws("batch")
     with pytest.raises(ClientError, match="must be DISABLED"):
         batch.delete_job_queue(jobQueue="q")
-    batch.update_job_queue(jobQueue="q", state="DISABLED")
-    with pytest.raises(ClientError, match="Cannot delete, resource is being modified"):
-        batch.delete_job_queue(jobQueue="q")
+    with held():
+        batch.update_job_queue(jobQueue="q", state="DISABLED")
+        with pytest.raises(ClientError, match="Cannot delete, resource is being modified"):
+            batch.delete_job_queue(jobQueue="q")
     wait_until(lambda: described(aws, "q")["status"] == "VALID")
-    batch.delete_job_queue(jobQueue="q")
-    assert described(aws, "q")["status"] == "DELETING"
+    with held():
+        batch.delete_job_queue(jobQueue="q")
+        assert described(aws, "q")["status"] == "DELETING"
     wait_until(lambda: described(aws, "q")["status"] == "GONE")
     batch.delete_job_queue(jobQueue="q")
 
