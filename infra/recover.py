@@ -2,15 +2,19 @@
 
 The engine writes down what it is about to create, with its name, before it asks AWS for it. Killed then, it never
 learns the id, the next update makes the resource again under another name, and the first one is nobody's. Here what
-was begun is found by its name and put into the stack's state; `pulumi refresh` then takes out what does not exist.
+was begun is found by its name and put into the stack's state; `pulumi refresh` then takes out what does not exist, so
+that it always follows, also if it failed the last time.
 The refresh's own way, `--import-pending-creates`, drops the resource instead (seen in Pulumi 3.274.1).
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 State = dict[str, Any]
@@ -44,13 +48,16 @@ class Names:
 
     Args:
         session: A boto3 session of the stack's account and region.
+
+    Attributes:
+        place: Where it looks: `account`, `partition` and `region`.
     """
 
     def __init__(self, session: Any) -> None:
         self._session = session
         caller = session.client("sts").get_caller_identity()
         partition = caller["Arn"].split(":")[1]
-        self._place = {"account": caller["Account"], "partition": partition, "region": session.region_name}
+        self.place = {"account": caller["Account"], "partition": partition, "region": session.region_name}
 
     def id_of(self, kind: str, inputs: Mapping[str, Any]) -> str | None:
         """Return the id that a resource of these inputs has if it exists, or None if it does not.
@@ -59,7 +66,7 @@ class Names:
             KeyError: The type is none of this program's.
         """
         look_up = LOOK_UPS.get(kind)
-        return look_up(self._session, inputs["name"]) if look_up else IDS[kind].format_map({**inputs, **self._place})
+        return look_up(self._session, inputs["name"]) if look_up else IDS[kind].format_map({**inputs, **self.place})
 
 
 def _launch_template(session: Any, name: str) -> str | None:
@@ -87,6 +94,16 @@ LOOK_UPS: Final[Mapping[str, Callable[[Any, str], str | None]]] = {
     "aws:secretsmanager/secret:Secret": _secret,
 }
 """How to find the types whose ids AWS draws."""
+
+
+def elsewhere(deployment: State, place: Mapping[str, str]) -> str | None:
+    """Return what in a state is of another account or region, in one sentence, if anything is."""
+    for resource in deployment.get("resources", ()):
+        parts = str(resource.get("outputs", {}).get("arn", "")).split(":")
+        for key, its in zip(("region", "account"), parts[3:5], strict=False):  # IAM has no region, S3 has neither
+            if its and its != place[key]:
+                return f"{resource['urn']} is of {key} {its}, and the AWS credentials of this shell of {place[key]}."
+    return None
 
 
 def repaired(deployment: State, id_of: Callable[[str, Mapping[str, Any]], str | None]) -> State:
@@ -123,16 +140,19 @@ def main() -> None:
     parser.add_argument("--stack", help="the stack; the selected one if not given")
     stack = parser.parse_args().stack
     of_stack = ["--stack", stack] if stack else []
-    exported = json.loads(_pulumi("stack", "export", *of_stack))
-    pending = exported["deployment"].get("pending_operations") or []
-    if not pending:
+    exported = json.loads(text := _pulumi("stack", "export", *of_stack))
+    if pending := exported["deployment"].get("pending_operations") or []:
+        names = Names(_session(of_stack))
+        if problem := elsewhere(exported["deployment"], names.place):
+            _fail(f"{problem} Nothing was changed.")
+        try:
+            exported["deployment"] = repaired(exported["deployment"], names.id_of)
+        except KeyError as unknown:
+            _fail(f"{unknown} is no type of this program; repair the stack with `pulumi refresh` by hand.")
+        _say(f"The state as it was is in {_backup(text)}.")
+        _pulumi("stack", "import", *of_stack, state=json.dumps(exported))
+    else:
         _say("No update of this stack was broken off.")
-        return
-    try:
-        exported["deployment"] = repaired(exported["deployment"], Names(_session(of_stack)).id_of)
-    except KeyError as unknown:
-        _fail(f"{unknown} is no type of this program; repair the stack with `pulumi refresh` by hand.")
-    _pulumi("stack", "import", *of_stack, state=json.dumps(exported))
     _pulumi("refresh", "--yes", "--skip-preview", *of_stack)
     kept = {each["urn"] for each in json.loads(_pulumi("stack", "export", *of_stack))["deployment"]["resources"]}
     for operation in pending:
@@ -145,13 +165,26 @@ def _outcome(operation: Mapping[str, Any], exists: bool) -> str:
     return f"was {operation['type']}, {'exists' if exists else 'does not exist'}"
 
 
+def _backup(state: str) -> Path:
+    """Write an exported state, whose secrets are encrypted, to a new file in this folder."""
+    path = Path(f"state-before-recovery-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json")
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(state)
+    return path.absolute()
+
+
 def _session(of_stack: list[str]) -> Any:
     """Return a boto3 session of the profile and region that the stack's provider uses."""
     import boto3  # noqa: PLC0415 - not needed where nothing is pending
 
     config = json.loads(_pulumi("config", "--json", *of_stack))
     chosen = {key: config.get(f"aws:{key}", {}).get("value") for key in ("profile", "region")}
-    return boto3.Session(profile_name=chosen["profile"], region_name=chosen["region"])
+    # boto3 alone does not read AWS_REGION, which the provider does.
+    region = chosen["region"] or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    session = boto3.Session(profile_name=chosen["profile"], region_name=region)
+    if session.region_name is None:
+        _fail("there is no AWS region; say which with `pulumi config set aws:region REGION`.")
+    return session
 
 
 def _pulumi(*arguments: str, state: str | None = None) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.recover import IDS, LOOK_UPS, repaired
+from infra.recover import IDS, LOOK_UPS, elsewhere, repaired
 
 ROLE = "aws:iam/role:Role"
 QUEUE = "aws:batch/jobQueue:JobQueue"
@@ -60,6 +60,24 @@ def test_what_takes_the_place_of_a_resource_that_is_gone_or_is_the_same_is_kept(
 def test_what_the_engine_copes_with_by_itself_is_only_not_pending_any_more(operation: dict[str, Any]) -> None:
     before = {"resources": [resource("a", id="a")], "pending_operations": [operation]}
     assert repaired(before, id_of) == {"resources": [resource("a", id="a")], "pending_operations": []}
+
+
+@pytest.mark.parametrize(
+    ("arn", "problem"),
+    [
+        ("arn:aws:batch:us-east-1:123456789012:job-queue/a", ""),
+        ("arn:aws:iam::123456789012:role/a", ""),
+        ("arn:aws:s3:::a", ""),
+        (None, ""),
+        ("arn:aws:iam::210987654321:role/a", "is of account 210987654321, and the AWS credentials"),
+        ("arn:aws:batch:eu-west-1:123456789012:job-queue/a", "is of region eu-west-1, and the AWS credentials"),
+    ],
+)
+def test_a_state_of_another_account_or_region_is_told(arn: str | None, problem: str) -> None:
+    """There, nothing that was begun would be found, and the refresh would take out what does exist."""
+    state = {"resources": [resource("a", outputs={"arn": arn} if arn else {})]}
+    found = elsewhere(state, {"account": "123456789012", "partition": "aws", "region": "us-east-1"})
+    assert (problem in found) if found else not problem
 
 
 def test_every_type_of_the_program_can_be_found(deploy: Callable[..., Any]) -> None:

@@ -1,5 +1,7 @@
 """`kill -9` in the middle of an update or a destroy loses nothing: what was made is found again, and goes."""
 
+import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +59,39 @@ def test_after_a_kill_amid_a_replacement_the_next_update_replaces_and_nothing_is
     stack.assert_nothing_to_do()
     assert (len(account.environments()), set(account.queues())) == (2, {"c5a-large", "c5a-large-spot"})
     assert {queue["status"] for queue in account.queues().values()} == {"VALID"}
+    stack.destroy()
+    assert account.inventory() == before
+
+
+def test_recovery_refuses_another_region_and_goes_on_after_a_refresh_that_failed(
+    make_stack: Callable[..., Any], kill_at: Callable[..., Any], run_in: Callable[..., Any]
+) -> None:
+    stack = make_stack()
+    account = stack.account
+    before = account.inventory()
+    kill_at(stack, "up", 18)
+    stack.pulumi("cancel", "--yes")
+    state = stack.pulumi("stack", "export", capture=True).stdout
+    recover = sys.executable, "-m", "infra.recover"
+
+    stack.pulumi("config", "set", "aws:region", "eu-west-1")
+    refused = run_in(stack, *recover)
+    assert (refused.returncode, "is of region us-east-1" in refused.stderr) == (1, True), refused.stderr
+    assert stack.pulumi("stack", "export", capture=True).stdout == state
+    stack.pulumi("config", "set", "aws:region", "us-east-1")
+
+    words = {"code": "AccessDenied", "message": "not now"}
+    account.control("POST", "faults", service="iam", operation="GetRole", kind="refuse", **words)
+    broken = run_in(stack, *recover)
+    assert (broken.returncode, "pulumi refresh" in broken.stderr) == (1, True), broken.stderr
+    (backup,) = stack.folder.glob("state-before-recovery-*.json")
+    assert str(backup) in broken.stdout
+    assert json.loads(backup.read_text()) == json.loads(state)
+    account.control("DELETE", "faults")
+
+    assert run_in(stack, *recover).returncode == 0
+    stack.up()
+    stack.assert_nothing_to_do()
     stack.destroy()
     assert account.inventory() == before
 
