@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -99,6 +100,7 @@ def typed(submitter: Submitter) -> Callable[..., list[str]]:
 def read_until(terminal: int, text: str) -> str:
     seen = b""
     while text.encode() not in seen:
+        assert select.select([terminal], [], [], 60)[0], f"{text!r} is not shown: {seen!r}"
         seen += os.read(terminal, 4096)
     return seen.decode()
 
