@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submitter import render
-from submitter.errors import ConfigurationError, SubmitterError
+from submitter.errors import EXIT_DECLINED, ConfigurationError, SubmitterError
 from submitter.names import run_id
 
 if TYPE_CHECKING:
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 def note(text: str, *, prefix: str = "") -> None:
     """Tell a person something that is no result: on standard error."""
     click.echo(f"{prefix}{text}", err=True)
+
+
+def declined() -> int:
+    """Say that a question was answered with no, and return the exit code of that."""
+    note("Nothing was changed.")
+    return EXIT_DECLINED
 
 
 class Teller:

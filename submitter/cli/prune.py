@@ -7,8 +7,8 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import note
-from submitter.errors import UsageError
+from submitter.cli.output import declined, note
+from submitter.errors import EXIT_DONE, UsageError
 
 if TYPE_CHECKING:
     from submitter.prune import Unneeded
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @options.yes
 @options.as_json
 @click.pass_obj
-def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes: bool, as_json: bool) -> None:
+def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes: bool, as_json: bool) -> int:
     """Take away job definitions and keys that no unfinished run needs, and old sweeps.
 
     It first shows what it would take away. It needs more than the stack's submitter policy: whoever deploys the stack
@@ -38,31 +38,30 @@ def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes
     if not as_json or not yes:
         _show(unneeded, as_json=as_json)
     if not unneeded or (as_json and not yes):
-        return
-    if not yes:
-        _ask()
+        return EXIT_DONE
+    if not yes and not _agreed():
+        return declined()
     gone = pruning.take_away(unneeded, now=now, older_than=older_than)
     if as_json:
         _show(gone, as_json=True, gone=True)
     elif gone != unneeded:
         note("What has come into use meanwhile is kept.")
+    return EXIT_DONE
 
 
-def _ask() -> None:
-    """Go on only after a yes.
+def _agreed() -> bool:
+    """Ask whether to go on.
 
     Raises:
         UsageError: Nobody can be asked.
     """
     try:
-        agreed = click.confirm("Take them away?", err=True)
+        return click.confirm("Take them away?", err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)
         raise UsageError("There is no terminal to ask at whether to take them away.", "Add --yes.") from None
-    if not agreed:
-        raise click.Abort
 
 
 def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:

@@ -46,7 +46,7 @@ def test_no_variable_answers_for_the_user(submitter: Submitter, monkeypatch: pyt
     assert "cancelled" not in counts(submitter, "labmate/exp")
 
 
-@pytest.mark.parametrize(("answer", "code", "cancelled"), [("y\n", 0, True), ("n\n", 130, False)])
+@pytest.mark.parametrize(("answer", "code", "cancelled"), [("y\n", 0, True), ("n\n", 1, False)])
 def test_the_answer_decides(  # noqa: PLR0917 - fixtures and parameters
     submitter: Submitter,
     monkeypatch: pytest.MonkeyPatch,
@@ -63,6 +63,7 @@ def test_the_answer_decides(  # noqa: PLR0917 - fixtures and parameters
         done = submitter("cancel", "exp")
     assert done.code == code
     assert "exp: 2 runs: " in done.err
+    assert ("Nothing was changed." in done.err) is not cancelled
     assert submitter("show", "exp", "--json").document["submissions"][-1]["kind"] == ("cancel" if cancelled else "run")
 
 
@@ -80,9 +81,39 @@ def test_cancel_ends_the_named_sweep_only(submitter: Submitter, wait_until: Call
 
 def test_one_run_can_be_cancelled(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
     submitter(*LONG)
-    assert submitter("cancel", "exp", "--seed", "2", "--yes").out.endswith("/exp: 1 run cancelled.\n")
+    assert submitter("cancel", "exp", "--seed", "2", "--yes").out.endswith("/exp: 1 run told to end.\n")
     wait_until(lambda: submitter("status", "exp", "--seed", "2", "--json").document["runs"][0]["status"] == "cancelled")
     assert submitter("status", "exp", "--seed", "1", "--json").document["runs"][0]["status"] != "cancelled"
+
+
+def test_only_what_was_not_over_is_told_to_end(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
+    command = ("run", *RUN[1:], "--name", "exp", "--command", "test {seed} = 1 || exec sleep 60")
+    submitter(*command, "--num-seed", "3")
+    wait_until(lambda: counts(submitter, "exp").get("succeeded") == 1)
+    assert submitter("cancel", "exp", "--yes").out.endswith("/exp: 2 runs told to end.\n")
+
+
+@pytest.mark.parametrize("chosen", [(), ("--seed", "2")])
+def test_what_is_over_cannot_be_cancelled_and_nobody_is_asked(submitter: Submitter, chosen: tuple[str, ...]) -> None:
+    submitter(*FAIL_2, *WAITING)
+    done = submitter("cancel", "exp", *chosen)
+    assert done.code == 0
+    assert "nothing is left to be cancelled" in done.out
+    assert submitter("cancel", "exp", *chosen, "--json").document["cancelled"] == 0
+    assert [entry["kind"] for entry in submitter("show", "exp", "--json").document["submissions"]] == ["run"]
+
+
+def test_jobs_from_before_a_sweep_was_begun_afresh_are_cancelled_also_when_the_newer_are_over(
+    submitter: Submitter, wait_until: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    submitter(*LONG, "--num-seed", "1")
+    submitter(*RUN, "--name", "exp", "--command", "echo {seed}", "--new", *WAITING)
+    assert submitter("cancel", "exp", "--yes").code == 0
+
+    def running() -> list[Any]:
+        return list(aws("batch").list_jobs(jobQueue="c5a-large-spot", jobStatus="RUNNING")["jobSummaryList"])
+
+    wait_until(lambda: not running())
 
 
 @pytest.mark.parametrize("command", ["cancel", "retry"])

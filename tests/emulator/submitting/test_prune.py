@@ -53,7 +53,7 @@ def test_without_an_answer_nothing_is_taken_away(
     run(submitter, "done", "trainer:1")
     finish(submitter, "done")
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
-    assert submitter("prune").code == 130
+    assert submitter("prune").code == 1
     assert active(aws) == {"trainer:1"}
     assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-")
     assert submitter("prune", "--yes").out == "Everything is needed.\n"
