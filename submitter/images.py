@@ -224,7 +224,10 @@ def look_up(image: str) -> Published:
     shown = _docker(
         "buildx", "imagetools", "inspect", "--format", "{{json .}}", image, timeout_seconds=_LOOK_UP_SECONDS
     )
-    found = json.loads(shown)
+    try:
+        found = json.loads(shown)
+    except ValueError:
+        raise ConfigurationError("`docker buildx imagetools` answered something else than JSON.") from None
     manifest, image_found = found["manifest"], found.get("image") or {}
     return Published(manifest["digest"], frozenset(_architectures(manifest, image_found)), _entrypoint(image_found))
 

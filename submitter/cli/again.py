@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from submitter import images, plan
 from submitter.cli.outfit import digest_now
+from submitter.cli.output import note
 from submitter.history import Generation
 from submitter.numbers import NumberSet
+from submitter.preflight import check_image
 from submitter.request import find_queue
 from submitter.retry import Changes, Choose
 from submitter.secrets import collect
@@ -37,6 +39,10 @@ def changes(connection: "Connection", sweep: str, limits: Limits) -> Changes:
         UsageError: There is no such sweep, or a change can never work.
     """
     _, generation = connection.generation(sweep, None)
+    if limits.queue and not limits.image:
+        queue = find_queue(connection.contract, limits.queue)
+        for image in {request.spec.image for request in generation.newest_request().values() if request.spec}:
+            check_image(image, queue, say=note)
     asked = Changes(
         queue=limits.queue,
         image=limits.image and _pinned(connection, generation, limits.image, limits.queue),

@@ -123,6 +123,17 @@ class Connection:
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         return sweep, Generation(entries)
 
+    def begun_digest(self, prepared: "Prepared") -> str | None:
+        """Return the digest of the image that a sweep was begun with; None without, and where nobody can be asked."""
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            entries = self.ledger.entries(self.full_name(prepared.name, prepared.options.owner))
+        except BotoCoreError:
+            return None  # a dry run goes without, and a submission meets it again
+        record = Generation(entries).record
+        return record.digest if record else None
+
     def cancel(self, status: "SweepStatus", selection: "Selection", *, say: Callable[[str], None]) -> NumberSet:
         """Cancel the runs of a status, all of the sweep's where nothing was chosen.
 

@@ -100,11 +100,11 @@ def build_and_push(options: images.BuildOptions) -> str | None:
 
 
 def outfit(
-    connection: "Connection", prepared: "Prepared", extras: Extras, secrets: Secrets, *, dry_run: bool
+    connection: "Connection", prepared: "Prepared", extras: Extras, secrets: Secrets, *, fresh: bool, dry_run: bool
 ) -> "Prepared":
     """Return the request with its image built and pinned, its keys by reference, and its variables for W&B.
 
-    In a dry run nothing is built.
+    In a dry run nothing is built. With `fresh`, what the sweep was begun with counts for nothing.
 
     Raises:
         ConfigurationError: The image could not be built.
@@ -120,8 +120,12 @@ def outfit(
     digest = None if dry_run else extras.build_image(image)
     if extras.keep_image:
         digest = _begun_with(connection, prepared) or digest
-    elif extras.pin and digest is None:
-        digest = digest_now(image, prepared.queue)
+    if not (dry_run and extras.build and extras.push):  # then the registry has another image
+        now = digest_now(images.pinned(image, digest), prepared.queue)
+        if extras.pin and not extras.keep_image:
+            digest = digest or now
+    if digest is None and not fresh and (digest := connection.begun_digest(prepared)):
+        note(f"What {image} means now is not known here, so the runs get what the sweep was begun with, {digest}.")
     return replace(
         prepared,
         record=replace(record, digest=digest),
@@ -135,11 +139,13 @@ def outfit(
 
 
 def digest_now(image: str, queue: "Queue") -> str | None:
-    """Return what the image's name means now; None where that cannot be told: without Docker, or without a log-in."""
-    if digest := images.Reference.parse(image).digest:
-        return digest
+    """Return what the image's name means now; None where that cannot be told: without Docker, or without a log-in.
+
+    Raises:
+        UsageError: The queue's instances cannot run it.
+    """
     published = check_image(image, queue, say=note)
-    return published.digest if published else None
+    return images.Reference.parse(image).digest or (published.digest if published else None)
 
 
 def _begun_with(connection: "Connection", prepared: "Prepared") -> str | None:

@@ -76,7 +76,7 @@ def run_command(
     prepared = connection.prepare(**given)
     secrets = extras.secrets(prepared.record.command)
     announce(prepared)
-    prepared = outfit(connection, prepared, extras, secrets, dry_run=dry_run)
+    prepared = outfit(connection, prepared, extras, secrets, fresh=new, dry_run=dry_run)
     if dry_run:
         click.echo(render.document("dry-run", connection.dry_run(prepared, fresh=new, say=note)))
         return

@@ -305,7 +305,12 @@ def submitter(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "emulator")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "emulator")
     monkeypatch.setenv("SUBMITTER_OUTPUTS", str(outputs))
-    monkeypatch.setenv("SUBMITTER_RUN_PIN", "false")  # the images of these tests are in no registry
+    monkeypatch.setenv("SUBMITTER_RUN_PIN", "false")  # the images of these tests are in no registry, so that none is
+    docker = tmp_path / "no-registry" / "docker"  # asked
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\necho 'there is no registry' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(docker.parent), prepend=":")
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()

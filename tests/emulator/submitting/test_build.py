@@ -166,7 +166,7 @@ def test_a_digest_reference_is_used_as_it_is(submitter: Submitter, docker: Docke
     assert submitter("run", "--queue", QUEUE, "--image", image, "--command", "true", "--pin").code == 0
     (definition,) = aws("batch").describe_job_definitions()["jobDefinitions"]
     assert definition["containerProperties"]["image"] == image
-    assert docker.calls() == []
+    assert [call[:3] for call in docker.calls()] == [["buildx", "imagetools", "inspect"]]
 
 
 def test_a_push_to_ecr_logs_docker_in_with_the_token_on_its_standard_input(

@@ -87,6 +87,48 @@ def test_an_image_for_another_architecture_is_refused_before_anything_is_changed
     assert run(submitter, "c6g-medium").code == 0
 
 
+@pytest.mark.parametrize(
+    "more",
+    [("--no-pin",), ("--keep-image",), ("--image", f"trainer@sha256:{'1' * 64}")],
+)
+def test_an_image_is_looked_at_however_it_is_chosen(
+    submitter: Submitter, server: EmulatorServer, registry: Callable[..., None], more: tuple[str, ...]
+) -> None:
+    registry("arm64")
+    assert run(submitter, "c6g-medium", *(more if "--image" in more else ())).code == 0
+    registry("amd64")
+    before = changes(server)
+    refused = run(submitter, "c6g-medium", *more, "--num-seed", "2")
+    assert (refused.code, "is for x86_64" in refused.err) == (2, True)
+    assert changes(server) == before
+
+
+@pytest.mark.parametrize("more", [(), ("--image", f"trainer@sha256:{'1' * 64}")])
+def test_a_retry_on_other_instances_looks_at_the_image(
+    submitter: Submitter, registry: Callable[..., None], more: tuple[str, ...]
+) -> None:
+    registry("amd64")
+    run(submitter, SPOT, "--attempts", "1", "--num-memory", "512", "--wait", "--poll", "0.1", command="false # {seed}")
+    refused = submitter("retry", "first", "--queue", "c6g-medium", *more)
+    assert (refused.code, "is for x86_64" in refused.err) == (2, True)
+    assert len(submitter("show", "first", "--json").document["submissions"]) == 1
+
+
+def test_where_it_cannot_be_told_what_an_image_is_now_the_sweep_goes_on_with_its_own(
+    submitter: Submitter, registry: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    registry("amd64")
+    assert run(submitter, SPOT).code == 0
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    again = run(submitter, SPOT, "--num-seed", "2", "--json")
+    assert (again.code, again.document["submitted"]) == (0, 1)
+    digest = f"sha256:{'0' * 64}"
+    assert f"the runs get what the sweep was begun with, {digest}." in again.err
+    first, second = submitter("show", "first", "--json").document["submissions"]
+    assert first["definition"] == second["definition"]
+    assert digest not in run(submitter, SPOT, "--new").err
+
+
 def test_where_the_registry_cannot_be_asked_an_arm_queue_is_worth_a_warning(
     submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
