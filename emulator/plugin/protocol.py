@@ -251,13 +251,15 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
         def apply() -> None:
             # Not what the state says: after a failure the engine keeps inputs there that never reached the account.
-            before = schema.observed(kind.inputs, old, self._live(aws, kind, request.id) or {})
+            live = self._live(aws, kind, request.id) or {}
+            before = schema.observed(kind.inputs, old, live)
             changed = {difference.names[0] for difference in schema.differences(kind.inputs, before, new)}
             if changed != {"tags"}:  # nothing changed: the engine wants to see whether what is half made is well now
                 kind.update(aws, request.id, before, new, changed - {"tags"})
             if "tags" in changed:
                 tags, wanted = before.get("tags", {}), new.get("tags", {})
-                kind.retag(aws, request.id, state, wanted, sorted(tags.keys() - wanted.keys()))
+                # The state of what was half made may lack the ARN.
+                kind.retag(aws, request.id, {**state, **live}, wanted, sorted(tags.keys() - wanted.keys()))
 
         return pb.UpdateResponse(properties=to_struct(self._completed(aws, kind, request.id, new, work=apply)))
 

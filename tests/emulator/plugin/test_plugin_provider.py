@@ -79,6 +79,7 @@ def test_a_persons_own_aws_configuration_is_not_read(
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+    account.record.clear()
     configure(plugin, region="us-east-1", profile="other", allowedAccountIds=json.dumps(["123456789012"]))
     assert [call.region for call in account.record.calls("sts", "GetCallerIdentity")] == ["us-east-1"]
 

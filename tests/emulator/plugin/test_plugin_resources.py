@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -189,14 +189,24 @@ def test_what_an_update_left_undone_is_done_by_the_next(engine: Any, aws: Any) -
     assert (found["Description"], found["Tags"]) == ("new", [{"Key": "a", "Value": "2"}])
 
 
+def test_what_was_half_made_and_could_not_be_read_then_gets_its_tags(engine: Any, world: Any, aws: Any) -> None:
+    program = world.environment_program()
+    environment = engine.create(ENVIRONMENT, "c5a", program)
+    environment.state = {}
+    engine.update(environment, {**program, "tags": {"a": "b"}})
+    (found,) = aws("batch").describe_compute_environments(computeEnvironments=[environment.id])["computeEnvironments"]
+    assert found["tags"] == {"a": "b"}
+
+
 def test_an_invalid_environment_is_an_error_where_something_changed_and_left_alone_where_nothing_did(
-    engine: Any, world: Any, aws: Any
+    engine: Any, world: Any, aws: Any, wait_until: Callable[..., Any]
 ) -> None:
     """Source: resourceComputeEnvironmentUpdate of the Terraform provider."""
+    batch = aws("batch")
     environment = engine.create(ENVIRONMENT, "c5a", world.environment_program())
-    aws("batch").update_compute_environment(
-        computeEnvironment=environment.id, computeResources={"instanceRole": "nothing"}
-    )
+    batch.update_compute_environment(computeEnvironment=environment.id, computeResources={"instanceRole": "nothing"})
+    named = {"computeEnvironments": [environment.id]}
+    wait_until(lambda: batch.describe_compute_environments(**named)["computeEnvironments"][0]["status"] == "INVALID")
     environment.inputs["computeResources"] = {**environment.inputs["computeResources"], "instanceRole": "nothing"}
     program = {**world.environment_program(), "computeResources": environment.inputs["computeResources"]}
     assert engine.update(environment, program)["status"] == "INVALID"
