@@ -26,25 +26,6 @@ def _the_one(found: list[Any], what: str) -> Mapping[str, Any]:
     return dict(found[0])
 
 
-def get_vpc(aws: Aws, args: Values) -> Values:
-    """Describe one VPC."""
-    names = {"cidrBlock": "cidr", "default": "is-default", "dhcpOptionsId": "dhcp-options-id", "state": "state"}
-    only = {"VpcIds": [args["id"]]} if "id" in args else {}
-    vpc = _the_one(aws.client("ec2").describe_vpcs(Filters=_filters(args, **names), **only)["Vpcs"], "EC2 VPC")
-    return {
-        "arn": aws.account.arn("ec2", f"vpc/{vpc['VpcId']}", vpc["OwnerId"]),
-        "cidrBlock": vpc["CidrBlock"],
-        "default": vpc["IsDefault"],
-        "dhcpOptionsId": vpc["DhcpOptionsId"],
-        "id": vpc["VpcId"],
-        "instanceTenancy": vpc["InstanceTenancy"],
-        "ownerId": vpc["OwnerId"],
-        "region": aws.region,
-        "state": vpc["State"],
-        "tags": tag_map(vpc.get("Tags")),
-    }
-
-
 def _ids(aws: Aws, args: Values, ids: list[str]) -> Values:
     """Return the result of a function that lists ids."""
     tags = args.get("tags", {})
@@ -212,9 +193,6 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
         get_subnet,
     ),
     "aws:ec2/getSubnets:getSubnets": Function(frozenset({"filters", "tags"}), get_subnets),
-    "aws:ec2/getVpc:getVpc": Function(
-        frozenset({"cidrBlock", "default", "dhcpOptionsId", "filters", "id", "state", "tags"}), get_vpc
-    ),
     "aws:ec2/getVpcs:getVpcs": Function(frozenset({"filters", "tags"}), get_vpcs),
     "aws:index/getCallerIdentity:getCallerIdentity": Function(frozenset(), get_caller_identity),
     "aws:index/getPartition:getPartition": Function(frozenset(), get_partition),

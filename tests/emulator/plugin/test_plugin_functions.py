@@ -22,7 +22,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "aws:ec2/getSecurityGroups:getSecurityGroups": {"filters": [{"name": "group-name", "values": ["default"]}]},
     "aws:ec2/getSubnet:getSubnet": {"availabilityZone": "us-east-1a", "defaultForAz": True},
     "aws:ec2/getSubnets:getSubnets": {"filters": [{"name": "default-for-az", "values": ["true"]}]},
-    "aws:ec2/getVpc:getVpc": {"default": True},
     "aws:ec2/getVpcs:getVpcs": {"filters": [{"name": "is-default", "values": ["true"]}]},
     "aws:index/getCallerIdentity:getCallerIdentity": {},
     "aws:index/getPartition:getPartition": {},
@@ -55,25 +54,25 @@ def test_hardware_is_that_of_the_type(engine: Any) -> None:
 
 
 def test_the_network_is_the_accounts(engine: Any, aws: Any) -> None:
-    vpc = engine.invoke("aws:ec2/getVpc:getVpc", default=True)
-    assert vpc["id"] == aws("ec2").describe_vpcs()["Vpcs"][0]["VpcId"]
-    subnets = engine.invoke("aws:ec2/getSubnets:getSubnets", filters=[{"name": "vpc-id", "values": [vpc["id"]]}])
+    (vpc,) = engine.invoke("aws:ec2/getVpcs:getVpcs", filters=[{"name": "is-default", "values": ["true"]}])["ids"]
+    assert vpc == aws("ec2").describe_vpcs()["Vpcs"][0]["VpcId"]
+    subnets = engine.invoke("aws:ec2/getSubnets:getSubnets", filters=[{"name": "vpc-id", "values": [vpc]}])
     assert subnets["ids"] == sorted(subnet["SubnetId"] for subnet in aws("ec2").describe_subnets()["Subnets"])
     subnet = engine.invoke("aws:ec2/getSubnet:getSubnet", id=subnets["ids"][0])
-    assert subnet["vpcId"] == vpc["id"]
+    assert subnet["vpcId"] == vpc
 
 
 def test_what_does_not_exist_is_a_sentence(engine: Any) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        engine.invoke("aws:ec2/getVpc:getVpc", cidrBlock="192.0.2.0/24")
-    assert said(refused) == "no matching EC2 VPC found"
+        engine.invoke("aws:ec2/getSubnet:getSubnet", cidrBlock="192.0.2.0/24")
+    assert said(refused) == "no matching EC2 Subnet found"
     with pytest.raises(grpc.RpcError) as refused:
         engine.invoke("aws:ec2/getInstanceType:getInstanceType", instanceType="c5a.huge")
     assert said(refused).startswith("DescribeInstanceTypes: InvalidInstanceType")
 
 
 def test_an_argument_that_is_not_served_is_refused_by_its_name(engine: Any) -> None:
-    reply = engine.stub.Invoke(pb.InvokeRequest(tok="aws:ec2/getVpc:getVpc", args=to_struct({"colour": "red"})))
+    reply = engine.stub.Invoke(pb.InvokeRequest(tok="aws:ec2/getVpcs:getVpcs", args=to_struct({"colour": "red"})))
     assert [failure.property for failure in reply.failures] == ["colour"]
     with pytest.raises(grpc.RpcError) as refused:
         engine.invoke("aws:ec2/getAmi:getAmi")
