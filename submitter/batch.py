@@ -13,7 +13,7 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from submitter.aws_errors import THROTTLED, explain, is_throttling
+from submitter.aws_errors import THROTTLED, error_code, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
 from submitter.plan import DEFINITION_PREFIX
 from submitter.session import Clock, aws_time, client_config
@@ -114,7 +114,12 @@ class _Fence:
 
 
 class Batch:
-    """AWS Batch in the session's account and region; used by one thread at a time."""
+    """AWS Batch in the session's account and region; used by one thread at a time.
+
+    Attributes:
+        described_at: AWS's clock when it began to answer the newest :meth:`describe`, in seconds since the epoch; 0
+            before the first one, and where a reply came without a date.
+    """
 
     def __init__(self, session: "boto3.Session", clock: Clock | None = None) -> None:
         self._clock = clock or Clock()
@@ -124,6 +129,7 @@ class Batch:
         self._fence = _Fence(self._clock)
         self._once.meta.events.register("before-send.batch.SubmitJob", self._fence)
         self._next_submit = 0.0
+        self.described_at = 0.0
 
     def definition(self, request: Mapping[str, Any]) -> str:
         """Return name:revision of the job definition, registered now if no active one has its name.
@@ -178,15 +184,23 @@ class Batch:
             return Refused(explain(error) or AwsError(str(error)))
         return Accepted(job) if job else Unknown(None)  # botocore takes a reply that broke off for an empty one
 
-    def find(self, queue: str, name: str) -> tuple[str | None, float]:
+    def find(self, queue: str, name: str) -> tuple[str | None, float] | None:
         """Return the id of the job with exactly this name, or None, and AWS's clock when it was looked up.
 
         The filter of ListJobs ignores case and takes a `*` at the end for a pattern, so its answer is looked through.
+
+        Returns:
+            None alone when there is no such queue any more.
         """
         token: dict[str, Any] = {}
         date: float | None = None
         while True:
-            page = self._client.list_jobs(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}], **token)
+            try:
+                page = self._client.list_jobs(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}], **token)
+            except ClientError as error:
+                if error_code(error) != "ClientException" or queue in self.queues([queue]):
+                    raise
+                return None
             if (date := date or aws_time(page)) is None:
                 raise AwsError("The reply of AWS Batch came without a date.", "A proxy must pass the Date header on.")
             for job in page["jobSummaryList"]:
@@ -198,9 +212,12 @@ class Batch:
 
     def describe(self, ids: Iterable[str]) -> "dict[str, JobDetailTypeDef]":
         """Return what AWS knows of these jobs, by id: those that it has forgotten, or that never were, are left out."""
-        found = {}
+        found, dates = {}, []
         for chunk in _chunks(list(ids), _IDS_PER_DESCRIBE):
-            found.update({job["jobId"]: job for job in self._client.describe_jobs(jobs=chunk)["jobs"]})
+            reply = self._client.describe_jobs(jobs=chunk)
+            found.update({job["jobId"]: job for job in reply["jobs"]})
+            dates.append(aws_time(reply) or 0.0)
+        self.described_at = min(dates, default=self.described_at)
         return found
 
     def children(self, job: str, status: "JobStatusType") -> "Iterator[JobSummaryTypeDef]":

@@ -14,7 +14,7 @@ from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import CANCEL_REASON, FINAL
 from submitter.session import Clock
-from submitter.settle import Open, Patience, Settling
+from submitter.settle import Open, Patience, Settling, shown_by
 from submitter.writer import Writer
 
 _CHILDREN_SECONDS: Final = 10
@@ -47,29 +47,34 @@ class Cancels:
                     opens.append(found)
                 else:
                     now[found.n - 1] = found
-            if not self._end(list(_before(now, cancel)), cancel.runs):
-                opens.append(Open(_CHILDREN_SECONDS))
+            if seconds := self._end(list(_before(now, cancel)), cancel.runs):
+                opens.append(Open(seconds))
             if not opens:
                 now[cancel.n - 1] = self._ledger.done(self._sweep, cancel)
             waiting += opens
         return now, waiting
 
-    def _end(self, places: Sequence[Place], runs: NumberSet) -> bool:
-        """End the jobs of these runs; return whether all of them are there to be ended."""
+    def _end(self, places: Sequence[Place], runs: NumberSet) -> float:
+        """End the jobs of these runs; return for how many seconds at most there may be more of them, or 0."""
         known = self._batch.describe(place.slot.sent for place in places if place.slot.sent)
         jobs: list[str] = []
-        complete = True
+        more = 0.0
         for place in places:
             job = known.get(place.slot.sent or "")
-            if job is None or job["status"] in FINAL:
+            if job is None:
+                if place.slot.sent:  # AWS has forgotten it, or does not show it yet
+                    more = max(more, shown_by(place.entry) - self._batch.described_at + 1)
+                continue
+            if job["status"] in FINAL:
                 continue
             if place.slot.runs <= runs:
                 jobs.append(job["jobId"])
             else:
-                complete &= job["status"] != "SUBMITTED"  # its children are made after that
+                if job["status"] == "SUBMITTED":  # its children are made after that
+                    more = max(more, _CHILDREN_SECONDS)
                 jobs += [child for number, child in place.jobs().items() if number in runs]
         self._batch.terminate_all(jobs, CANCEL_REASON)
-        return complete
+        return more
 
 
 def cancel(

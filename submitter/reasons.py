@@ -15,19 +15,25 @@ _GENERIC: Final = frozenset({"Essential container in task exited", "Array Child 
 """Status reasons that say nothing beyond the status."""
 
 
-def state(job: Mapping[str, Any]) -> str:
-    """Return a job's status in lower case, or `cancelled` where that is how it failed."""
-    return "cancelled" if _cancelled(job) else str(job["status"]).lower()
+def state(job: Mapping[str, Any], *, cancelled: bool = False) -> str:
+    """Return a job's status in lower case, or `cancelled` where that is how it failed.
+
+    Args:
+        job: A job of DescribeJobs, or a summary of ListJobs.
+        cancelled: Whether the ledger has a cancel of its run: Batch may have words of its own for why the job ended.
+    """
+    return "cancelled" if _cancelled(job, asked=cancelled) else str(job["status"]).lower()
 
 
-def reason(job: Mapping[str, Any], *, spot: bool) -> str | None:
+def reason(job: Mapping[str, Any], *, spot: bool, cancelled: bool = False) -> str | None:
     """Return why a job is as it is, or None when there is nothing to say.
 
     Args:
         job: A job of DescribeJobs, or a summary of ListJobs.
         spot: Whether its queue runs on Spot instances.
+        cancelled: As for :func:`state`.
     """
-    if job["status"] == "SUCCEEDED" or _cancelled(job):
+    if job["status"] == "SUCCEEDED" or _cancelled(job, asked=cancelled):
         return None
     if job["status"] != "FAILED" and (attempts := job.get("attempts")):
         why = _reason(attempts[-1], spot=spot) or "failed"
@@ -72,8 +78,9 @@ def _reason(attempt: Mapping[str, Any], *, spot: bool) -> str | None:
     return "; ".join(words) or None
 
 
-def _cancelled(job: Mapping[str, Any]) -> bool:
-    return bool(job["status"] == "FAILED" and job.get("statusReason") == CANCEL_REASON)
+def _cancelled(job: Mapping[str, Any], *, asked: bool) -> bool:
+    never_exited = job.get("container", {}).get("exitCode") is None
+    return job["status"] == "FAILED" and (job.get("statusReason") == CANCEL_REASON or (asked and never_exited))
 
 
 def _host_lost(status_reason: str) -> bool:

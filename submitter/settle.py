@@ -17,7 +17,7 @@ SIGNATURE_LIFE: Final = 300
 """Seconds that AWS takes a signature for ("Signature expired" in the IAM user guide)."""
 
 LISTING_LAG: Final = 60
-"""Seconds that ListJobs may need to show a new job."""
+"""Seconds that ListJobs and DescribeJobs may need to show a new job."""
 
 REMEMBERED: Final = 6 * 86400
 """Seconds for which "not listed" means "never made": AWS keeps ended jobs for at least seven days."""
@@ -35,11 +35,19 @@ class Open:
     seconds: float
 
 
+def shown_by(entry: Entry) -> float:
+    """Return the time, by AWS's clock, after which every job of an entry has been shown.
+
+    The entry is dated by its writer's clock, which is off by no more than a signature's date may be.
+    """
+    return entry.at + SIGNED_WITHIN + SIGNATURE_LIFE + LISTING_LAG
+
+
 class Settling:
     """Decides the open slots of one sweep within one command.
 
     Attributes:
-        unknown: Names of the slots that are too old to be decided: AWS may have forgotten their jobs.
+        unknown: Names of the slots that cannot be decided: AWS may have forgotten their jobs, or their queue is gone.
     """
 
     def __init__(self, sweep: str, ledger: Ledger, batch: Batch) -> None:
@@ -68,7 +76,10 @@ class Settling:
         """
         entry, slot = place.entry, place.slot
         gone = entry.by.is_gone()  # asked before the look, so that the look's date is later
-        job, date = self._batch.find(entry.queue, slot.name)
+        if (found := self._batch.find(entry.queue, slot.name)) is None:
+            self.unknown.add(slot.name)
+            return entry
+        job, date = found
         if job:
             return self.record(entry, {place.index: job})
         if date >= entry.at + REMEMBERED:
@@ -76,8 +87,9 @@ class Settling:
             return entry
         if gone:
             self._nothing_under_way.setdefault(slot.name, date)
-        no_later = entry.at + SIGNED_WITHIN + SIGNATURE_LIFE
-        decided_after = min(no_later, self._nothing_under_way.get(slot.name, no_later)) + LISTING_LAG
+        decided_after = shown_by(entry)
+        if slot.name in self._nothing_under_way:
+            decided_after = min(decided_after, self._nothing_under_way[slot.name] + LISTING_LAG)
         if date <= decided_after:
             return Open(decided_after - date + 1)
         return self.record(entry, {place.index: VOID})

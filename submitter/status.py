@@ -16,7 +16,7 @@ from submitter.history import Ended, Entry, Generation, Place
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import FINAL, attempts, log_streams, reason, state
-from submitter.settle import Open
+from submitter.settle import LISTING_LAG, REMEMBERED, Open
 from submitter.sweep import Row, Run
 
 if TYPE_CHECKING:
@@ -135,15 +135,17 @@ class StatusReader:
         if not entries:
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         entries, unknown = self._settled(sweep, entries)
-        newest = Generation(entries).newest()
+        before = Generation(entries)
+        newest = before.newest()
         places = list({place.slot.name: place for place in newest.values()}.values())
         parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
+        date = self._batch.described_at
         for place in places:
             parent = parents.get(place.slot.sent or "")
-            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent)):
+            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, before.cancelled)):
                 entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
         generation = Generation(entries)
-        look = _Look(generation, parents, unknown, self._spot)
+        look = _Look(generation, parents, unknown, self._spot, date)
         under_way = any(parent["status"] not in FINAL for parent in parents.values())
         if not runs:
             return SweepStatus(sweep=sweep, generation=generation, counts=look.counts(), under_way=under_way)
@@ -169,25 +171,28 @@ class StatusReader:
                 now = _with(now, found)
         return now, settling.unknown
 
-    def _ended(self, place: Place, parent: Mapping[str, Any]) -> tuple[Ended, ...]:
+    def _ended(self, place: Place, parent: Mapping[str, Any], cancelled: NumberSet) -> tuple[Ended, ...]:
         """Return how the runs of a job that has ended ended, or nothing when that cannot be told for certain."""
         runs = place.slot.runs
         spot = self._spot(place.entry.queue)
         if parent["status"] == "SUCCEEDED":
             return (Ended(state="succeeded", reason=None, runs=runs),)
-        if len(runs) == 1:
-            return (Ended(state=state(parent), reason=reason(parent, spot=spot), runs=runs),)
-        children: dict[str, Mapping[str, Any]] = {
-            child["jobId"]: child for status in FINAL for child in self._batch.children(parent["jobId"], status)
-        }
-        if not children:  # the parent failed before it had any
-            return (Ended(state=state(parent), reason=reason(parent, spot=spot), runs=runs),)
         ids = place.jobs()
-        children.update(self._batch.describe(child for child in ids.values() if child not in children))
-        final = {n: found for n, child in ids.items() if (found := children.get(child)) and found["status"] in FINAL}
-        if len(final) < len(runs):  # the listing lags behind: a later look will tell
-            return ()
-        return _grouped({n: (state(child), reason(child, spot=spot)) for n, child in final.items()})
+        children: dict[str, Mapping[str, Any]] = {}
+        if len(runs) > 1:
+            children = {c["jobId"]: c for status in FINAL for c in self._batch.children(parent["jobId"], status)}
+            children.update(self._batch.describe(child for child in ids.values() if child not in children))
+            missing = [child for child in ids.values() if children.get(child, {}).get("status") not in FINAL]
+            stopped = parent.get("stoppedAt", 0) / 1000
+            # Its listing lags behind: a later look will tell, unless the array ended before it had all its children.
+            if children and missing and not 0 < stopped + LISTING_LAG < self._batch.described_at:
+                return ()
+        ends = {}
+        for number, child in ids.items():
+            job = found if (found := children.get(child)) and found["status"] in FINAL else parent
+            asked = number in cancelled
+            ends[number] = state(job, cancelled=asked), reason(job, spot=spot, cancelled=asked)
+        return _grouped(ends)
 
     def _spot(self, queue: str) -> bool:
         found = self._contract.queues.get(queue)
@@ -203,8 +208,10 @@ class _Look:
         parents: Mapping[str, Mapping[str, Any]],
         unknown: set[str],
         spot: Callable[[str], bool],
+        date: float,
     ) -> None:
         self._generation, self._parents, self._unknown, self._spot = generation, parents, unknown, spot
+        self._date = date  # AWS's, of the parents
         self._newest = generation.newest()
 
     def counts(self) -> Counter[str]:
@@ -248,7 +255,10 @@ class _Look:
         if place.slot.job is None:
             return UNKNOWN if place.slot.name in self._unknown else DECIDING
         parent = self._parents.get(place.slot.sent or "")
-        return parent["status"].lower() if parent else UNKNOWN
+        if parent:
+            return str(parent["status"]).lower()
+        # What is younger than that AWS has not forgotten, and does not show yet.
+        return UNKNOWN if self._date >= place.entry.at + REMEMBERED else "submitted"
 
     def jobs(self) -> dict[int, str]:
         """Return the id of each run's newest job or array's child."""
@@ -285,7 +295,8 @@ class _Look:
                 image=place.entry.spec.image if place.entry.spec else None,
             )
             if detail := details.get(job or ""):
-                run = _detailed(run, detail, spot=self._spot(place.entry.queue))
+                asked = number in self._generation.cancelled
+                run = _detailed(run, detail, spot=self._spot(place.entry.queue), cancelled=asked)
             elif parent := self._parents.get(place.slot.sent or ""):  # a child that is not made yet
                 run = replace(run, reason=reason(parent, spot=self._spot(place.entry.queue)), attempts=0)
             if end := ended.get((place.slot.name, number)):
@@ -307,12 +318,12 @@ def _grouped(runs: Mapping[int, tuple[str, str | None]]) -> tuple[Ended, ...]:
     return tuple(Ended(state=state, reason=why, runs=NumberSet(n)) for (state, why), n in groups.items())
 
 
-def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool) -> RunStatus:
+def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool, cancelled: bool) -> RunStatus:
     streams = log_streams(job)
     return replace(
         run,
-        status=state(job),
-        reason=reason(job, spot=spot),
+        status=state(job, cancelled=cancelled),
+        reason=reason(job, spot=spot, cancelled=cancelled),
         attempts=attempts(job),
         started_at=job.get("startedAt"),
         stopped_at=job.get("stoppedAt"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from submitter.reasons import SPOT_RECLAIMED, attempts, log_streams, reason
+from submitter.reasons import SPOT_RECLAIMED, attempts, log_streams, reason, state
 
 LOST = "Host EC2 (instance i-0123456789abcdef0) terminated."
 EXITED = "Essential container in task exited"
@@ -63,3 +63,21 @@ def test_each_attempt_has_its_log_stream() -> None:
     failed = {"status": "FAILED", "attempts": ended, "container": {"logStreamName": "d/default/1"}}
     assert log_streams(failed) == [(2, "d/default/1")]
     assert log_streams({"status": "SUBMITTED"}) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "ended"),
+    [
+        ({"status": "FAILED", "statusReason": LOST}, "cancelled"),
+        ({"status": "FAILED", "statusReason": "Job was terminated", "container": {}}, "cancelled"),
+        ({"status": "FAILED", "statusReason": EXITED, "container": {"exitCode": 1}}, "failed"),
+        ({"status": "SUCCEEDED", "statusReason": EXITED, "container": {"exitCode": 0}}, "succeeded"),
+        ({"status": "RUNNING"}, "running"),
+    ],
+)
+def test_a_cancelled_run_whose_program_never_exited_is_cancelled_in_whatever_words(
+    job: dict[str, Any], ended: str
+) -> None:
+    assert state(job, cancelled=True) == ended
+    assert state(job) == job["status"].lower()
+    assert (reason(job, spot=False, cancelled=True) is None) == (ended != "failed")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,3 +139,44 @@ def test_how_an_array_of_thousands_ended_is_read_from_lists_of_its_children(
     assert {how.state for how in written} == {"failed"}
     assert NumberSet(number for how in written for number in how.runs) == NumberSet(range(1, 2001))
     assert all("enough" in how.reason for how in written)
+
+
+def test_a_job_that_aws_does_not_show_yet_is_submitted_and_not_forgotten(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.run([1, 2], command="exec sleep 60 # {seed}")
+    describe = machine.batch.describe
+
+    def late(ids: Any) -> dict[str, Any]:
+        describe(ids)  # which tells the date
+        return {}
+
+    monkeypatch.setattr(machine.batch, "describe", late)
+    assert machine.status().counts == {"submitted": 2}
+    assert machine.statuses() == ["submitted", "submitted"]
+    assert not machine.status().over
+
+
+def test_a_submission_that_is_not_decided_is_unknown_once_its_queue_is_gone(machine: Any, killed: Any) -> None:
+    """Every command on the sweep would fail, and there is no queue to look for the job on."""
+    with killed(machine.batch, "submit", before=True):
+        machine.submit(replace(machine.order([1]), queue="gone"))
+    assert machine.status().counts == {"unknown": 1}
+    assert str(machine.run([1]).unknown) == "1"
+    machine.cancel()
+
+
+def test_runs_of_an_array_that_ended_before_it_had_them_all_ended_with_it(
+    machine: Any, wait_until: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.run([1, 2, 3], command="exit {seed}", attempts=1)
+    parent = machine.ledger.entries("ada/first")[0].slots[0].job
+    wait_until(lambda: machine.batch.describe([parent])[parent]["status"] == "FAILED")
+    describe, children = machine.batch.describe, machine.batch.children
+    monkeypatch.setattr(
+        machine.batch, "describe", lambda ids: {i: j for i, j in describe(ids).items() if i != f"{parent}:2"}
+    )
+    monkeypatch.setattr(machine.batch, "children", lambda *a: (j for j in children(*a) if j["jobId"] != f"{parent}:2"))
+    assert machine.status().counts == {"deciding": 3}, "its listing may lag behind"
+    machine.clock.sleep(90)
+    assert machine.status().counts == {"failed": 3}

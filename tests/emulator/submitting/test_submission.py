@@ -8,6 +8,7 @@ import pytest
 
 from submitter import plan
 from submitter.errors import AwsError, UsageError
+from submitter.submission import run
 
 
 def test_a_first_run_makes_one_array_with_one_put_one_submission_and_one_update(machine: Any) -> None:
@@ -102,3 +103,26 @@ def test_after_a_refusal_the_arrays_behind_it_are_not_sent(machine: Any, monkeyp
         machine.submit(replace(machine.order(range(6)), queue="c5a-larg-spot"))
     assert (machine.calls("batch") - before)["SubmitJob"] == 1
     assert [slot.job for slot in machine.ledger.entries("ada/first")[0].slots] == ["-", "-", "-"]
+
+
+def test_what_the_jobs_need_is_put_there_once_the_ledger_says_so_and_before_they_are_sent(machine: Any) -> None:
+    """Else `prune` could take away, in between, what it does not know to be needed."""
+    seen: list[tuple[int, int]] = []
+
+    def ready() -> None:
+        seen.append((len(machine.ledger.entries("ada/first")), machine.calls("batch")["SubmitJob"]))
+
+    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
+    run(machine.order([1]), ready=ready, **shared)
+    assert seen == [(1, 0)]
+
+
+def test_without_what_the_jobs_need_nothing_is_sent_nor_waited_for(machine: Any) -> None:
+    def ready() -> None:
+        raise UsageError("no room")
+
+    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
+    with pytest.raises(UsageError, match="no room"):
+        run(machine.order([1]), ready=ready, **shared)
+    assert machine.status().counts == {"not submitted": 1}
+    assert not machine.calls("batch")["SubmitJob"]

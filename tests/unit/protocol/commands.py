@@ -204,7 +204,7 @@ class Work(Command):
         latest = (self.me.first or 0) if self.on(Rule.RETRY_ONCE) else len(log)
         old = {run: stand for run, stand in stands.items() if 0 < stand.n <= latest}
         jobs = frozenset(stand.slot.job for stand in old.values() if stand.slot and stand.slot.job)
-        found = dict((yield Describe(jobs)) if jobs else ())
+        found = dict((yield Describe(jobs))[0] if jobs else ())
         due = set()
         for run, (_, slot, cancelled) in old.items():
             state = dict(found.get(slot.job, slot.ended)).get(run) if slot else None
@@ -288,7 +288,7 @@ class Status(Command):
             for index, slot in enumerate(entry.slots)
             if slot.job not in (None, VOID) and not slot.ended
         ]
-        found = dict((yield Describe(frozenset(slot.job for _, _, slot in sent if slot.job))) if sent else ())
+        found = dict((yield Describe(frozenset(slot.job for _, _, slot in sent if slot.job)))[0] if sent else ())
         for entry, index, slot in sent:
             states = found.get(slot.job, ())
             cancelled = frozenset(

@@ -228,6 +228,7 @@ class _Batch(Batch):
     """The model's Batch, for one command."""
 
     def __init__(self, command: RealCommand, ledger: _Ledger) -> None:
+        self.described_at = 0.0
         self._command, self._ledger = command, ledger
         self._runs: dict[str, tuple[int, ...]] = {}
 
@@ -287,15 +288,18 @@ class _Batch(Batch):
     def _look(self, jobs: frozenset[str]) -> dict[str, list[str]]:
         if not jobs:
             return {}
-        found: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = self._command.call(model.Describe(jobs))
+        found: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+        found, self.described_at = self._command.call(model.Describe(jobs))
         self._runs.update({job: tuple(run for run, _ in states) for job, states in found})
         return {job: [state for _, state in states] for job, states in found}
 
 
-def _status(states: Sequence[str]) -> dict[str, str]:
+def _status(states: Sequence[str]) -> dict[str, Any]:
     """Return how Batch puts it when a job, or the children of an array, are in these states."""
     if "live" in states:
         return {"status": "RUNNING"}
     if set(states) == {"ok"}:
         return {"status": "SUCCEEDED"}
-    return {"status": "FAILED", "statusReason": CANCEL_REASON if set(states) == {"ended"} else "exit code 1"}
+    if set(states) == {"ended"}:
+        return {"status": "FAILED", "statusReason": CANCEL_REASON}
+    return {"status": "FAILED", "container": {"exitCode": 1}}

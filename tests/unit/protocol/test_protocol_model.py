@@ -12,7 +12,7 @@ from tests.unit.protocol.actions import Hold, Pass, Step
 from tests.unit.protocol.commands import Ask
 from tests.unit.protocol.executions import TWICE, Client, Execution
 from tests.unit.protocol.explore import SMALL, Case, at_random, exhaustively
-from tests.unit.protocol.world import VOID, Fault, Put, Query, Record, Rule, Submit, World
+from tests.unit.protocol.world import LISTING_LAG, VOID, Fault, Put, Query, Record, Rule, Submit, World
 
 EXECUTIONS: Final = int(os.environ.get("PROTOCOL_EXECUTIONS", "3000"))
 
@@ -83,6 +83,7 @@ def test_undisturbed_commands_make_few_calls() -> None:
     assert calls_of(it, Ask("run", frozenset(range(1, 6)))) == ["Put", "Query", "Put", "Submit", "Submit", "Record"]
     assert calls_of(it, Ask("status")) == ["Query", "Describe"]
     assert calls_of(it, Ask("cancel", frozenset({1, 2}))) == ["Query", "Put", "Terminate"]
+    it.apply(Pass(LISTING_LAG))
     assert calls_of(it, Ask("retry", frozenset({1, 2}))) == ["Query", "Describe", "Put", "Submit", "Record"]
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from submitter import sending, settle
+from submitter import cancel, sending, settle
 from submitter.cancel import Cancels
 from submitter.history import Generation
 from submitter.numbers import NumberSet
@@ -25,6 +25,7 @@ BROKEN: Final[dict[str, tuple[object, str, Any]]] = {
     "open slots left open": (sending.Sender, "undecided", lambda *_: []),
     "cancels not heeded": (Generation, "cancelled", NumberSet()),
     "cancels not carried out": (Cancels, "carry_out", lambda _, entries: (list(entries), [])),
+    "a cancel done before AWS shows its jobs": (cancel, "shown_by", lambda _: 0),
     "another retry not seen": (Generation, "newest_word", lambda _: dict.fromkeys(range(1, 5), 0)),
 }
 """Where, and what is put there in place of what is right."""

@@ -15,7 +15,7 @@ SIGNATURE_LIFE: Final = 300
 """Seconds before and after its date for which AWS takes a signature."""
 
 LISTING_LAG: Final = 60
-"""Seconds for which ListJobs may not show a new job."""
+"""Seconds for which ListJobs and DescribeJobs may not show a new job."""
 
 KEPT: Final = 7 * 86400
 """Seconds for which AWS knows a job after its end."""
@@ -85,7 +85,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Job:
-    """A job or an array: `states` are live, ok, failed or ended (by TerminateJob); it is listed from `listed` on."""
+    """A job or an array: `states` are live, ok, failed or ended (by TerminateJob); it is shown from `listed` on."""
 
     id: str
     name: str
@@ -250,7 +250,8 @@ class World:
                 listed = [j.id for j in self.jobs if j.name == name and j.listed <= self.now and self.knows(j)]
                 return next(iter(listed), None), self.now
             case Describe(ids):
-                return tuple((job.id, job.states) for job in self.jobs if job.id in ids and self.knows(job))
+                shown = [j for j in self.jobs if j.id in ids and j.listed <= self.now and self.knows(j)]
+                return tuple((job.id, job.states) for job in shown), self.now
             case Terminate(job, runs):
                 self.end(job, "ended", runs)
         return None
