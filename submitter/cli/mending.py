@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,7 +120,10 @@ def _open(argv: list[str]) -> int:
 
     Raises:
         ConfigurationError: There is no docker here.
+        UsageError: There is no terminal.
     """
+    if not sys.stdin.isatty():
+        raise errors.UsageError("--shell opens a shell, and there is no terminal for it.", "Leave out --shell.")
     try:
         return subprocess.run(argv, check=False).returncode
     except OSError as error:

@@ -52,18 +52,26 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return f"{render.count(sum(counts.values()), 'run')}: {parts}"
 
 
+def point_to_failed(status: "SweepStatus") -> None:
+    """Say, where runs have failed, how to read what they have logged."""
+    if status.counts.get("failed"):
+        note(f"`submitter logs {status.sweep} --failed` prints what the failed ones have logged.")
+
+
 def status_values(status: "SweepStatus", *, each_run: bool) -> dict[str, Any]:
     """Return a status for a JSON document."""
     values: dict[str, Any] = {"sweep": status.sweep, "counts": dict(status.counts)}
     if each_run:
-        values["runs"] = [_run_values(run, status) for run in status.runs]
+        record = status.generation.record
+        seedless = record is not None and record.template().seedless
+        values["runs"] = [_run_values(run, status, seedless=seedless) for run in status.runs]
     return values
 
 
-def _run_values(run: "RunStatus", status: "SweepStatus") -> dict[str, Any]:
+def _run_values(run: "RunStatus", status: "SweepStatus", *, seedless: bool) -> dict[str, Any]:
     return {
         "number": run.number,
-        "seed": run.seed,
+        "seed": None if seedless else run.seed,
         "params": dict(zip(status.axes, run.row, strict=True)),
         "run_id": run_id(str(status.generation.nonce), run.number),
         "status": run.status,

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import Teller, counts_text, note, status_values, trouble_text
+from submitter.cli.output import Teller, counts_text, note, point_to_failed, status_values, trouble_text
 from submitter.cli.watching import runs_go_on
 from submitter.errors import SubmitterError
 from submitter.images import pinned
@@ -61,7 +62,7 @@ def status_command(
     poll: float,
     as_json: bool,
 ) -> None:
-    """Show how a sweep's runs stand: state, reason, attempts, times, log and W&B link."""
+    """Show how a sweep's runs stand: state, reason, attempts, times and W&B link; --json also tells the logs."""
     connection = options.connect(source)
     sweep = connection.full_name(name, owner)
     each_run = runs or bool(selection)
@@ -76,8 +77,11 @@ def status_command(
         click.echo(render.document("status", status_values(status, each_run=each_run)))
         return
     click.echo(_headline(status))
+    if selection:
+        click.echo(f"Chosen are {counts_text(Counter(run.status for run in status.runs))}")
     if each_run:
         click.echo(_table(status, status.runs))
+    point_to_failed(status)
 
 
 def _watch(connection: "Connection", sweep: str, selection: Selection | None, *, poll: float, as_json: bool) -> None:
@@ -138,9 +142,10 @@ def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
     columns: dict[str, list[object]] = {"run": [run.number for run in runs]}
     for position, axis in enumerate(status.axes):
         columns[axis] = [run.row[position] for run in runs]
-    columns["seed"] = [run.seed for run in runs]
+    if not (record and record.template().seedless):
+        columns["seed"] = [run.seed for run in runs]
     columns["state"] = [run.status for run in runs]
-    columns["attempt"] = [run.attempts for run in runs]
+    columns["attempt"] = [None if run.started_at is None else run.attempts for run in runs]
     columns["started"] = [run.started_at and _local_time(run.started_at) for run in runs]
     columns["ran for"] = [_ran_for(run) for run in runs]
     columns["reason"] = [run.reason for run in runs]
@@ -149,7 +154,6 @@ def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
         "W&B": [run.wandb for run in runs],
     }
     columns |= {name: values for name, values in optional.items() if any(values)}
-    columns["log"] = [run.log_stream for run in runs]
     return render.table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
 

@@ -1,6 +1,8 @@
 """What the ledger tells of sweeps: `submitter list` and `submitter show`."""
 
+import shlex
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,9 +14,13 @@ from submitter.stack import StackSource
 
 if TYPE_CHECKING:
     from submitter.history import Entry, Generation, Record
+    from submitter.sweep import Block
 
 _FEW: Final = 12
-"""How many values of a parameter people are shown."""
+"""How many values of a parameter, and how many rows of a list, people are shown."""
+
+_TABLE_SAYS: Final = frozenset({"grid", "params", "num_seed", "start_seed", "seeds", "num_jobs"})
+"""Options of the first `run` of which the runs tell more, also when the sweep was extended since."""
 
 
 @click.command("list")
@@ -61,23 +67,57 @@ def show_command(source: StackSource, *, name: str, owner: str | None, as_json: 
         values |= _record(record)
     values |= _asked(generation)
     if as_json:
-        click.echo(render.document("show", {**values, "submissions": [_submission(e) for e in generation.entries]}))
+        more = {"blocks": _blocks(generation), "submissions": [_submission(entry) for entry in generation.entries]}
+        click.echo(render.document("show", {**values, **more}))
         return
     for key, value in values.items():
         click.echo(f"{key + ':':12}{_shown(value)}")
+    for line in _listed(generation):
+        click.echo(line)
     for entry in generation.entries:
         where = f" on {entry.queue} by {entry.definition}" if entry.queue else ""
-        click.echo(f"{entry.kind} of {_local_time(entry.at)}: runs {entry.runs}{where}")
+        runs = f"{'run' if len(entry.runs) == 1 else 'runs'} {entry.runs}"
+        click.echo(f"{entry.kind} of {_local_time(entry.at)}: {runs}{where}")
 
 
 def _asked(generation: "Generation") -> dict[str, Any]:
     """Return the values that each parameter has, and the seeds."""
     rows = list(dict.fromkeys(row for block in generation.table.blocks for row in block.rows))
     columns = zip(generation.axes, zip(*rows, strict=True), strict=True) if generation.axes else ()
-    seedless = generation.record is not None and generation.record.template().seedless
-    blocks = () if seedless else generation.table.blocks
-    seeds = NumberSet(seed for block in blocks for seed in block.seeds if seed is not None)
+    seeds = NumberSet(seed for block in generation.table.blocks for seed in _seeds(generation, block))
     return {"values": {axis: list(dict.fromkeys(column)) for axis, column in columns}, "seeds": str(seeds)}
+
+
+def _seeds(generation: "Generation", block: "Block") -> list[int]:
+    """Return a block's seeds; none where they only number equal jobs."""
+    if generation.record is not None and generation.record.template().seedless:
+        return []
+    return [seed for seed in block.seeds if seed is not None]
+
+
+def _blocks(generation: "Generation") -> list[dict[str, Any]]:
+    """Return exactly which runs were asked for: rectangles of rows and seeds, numbered on, the seeds slowest."""
+    table = generation.table
+    return [
+        {
+            "runs": str(NumberSet(range(start + 1, start + len(block) + 1))),
+            "rows": [dict(zip(generation.axes, row, strict=True)) for row in block.rows],
+            "seeds": str(NumberSet(_seeds(generation, block))),
+        }
+        for start, block in zip(table.starts, table.blocks, strict=False)
+    ]
+
+
+def _listed(generation: "Generation") -> Iterator[str]:
+    """Yield lines that list the rows, where the runs are not every combination of the values and the seeds."""
+    if len(generation.table.blocks) == 1 and len(generation.table.blocks[0].factors) == max(1, len(generation.axes)):
+        return
+    for block in _blocks(generation):
+        yield f"runs {block['runs']}" + (f", seeds {block['seeds']}:" if block["seeds"] else ":")
+        rows = [" ".join(f"{axis}={shlex.quote(value)}" for axis, value in row.items()) for row in block["rows"]]
+        yield from (f"  {row}" for row in rows[:_FEW] if row)
+        if len(rows) > _FEW:
+            yield f"  ... ({len(rows):,} in all)"
 
 
 def _record(record: "Record") -> dict[str, Any]:
@@ -88,7 +128,7 @@ def _record(record: "Record") -> dict[str, Any]:
         "digest": record.digest,
         "commit": record.commit,
         "dirty": record.dirty,
-        "options": dict(record.options),
+        "options": {name: value for name, value in record.options.items() if name not in _TABLE_SAYS},
     }
 
 

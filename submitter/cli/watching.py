@@ -50,15 +50,20 @@ def wait_command(
 def wait_and_tell(
     connection: "Connection", sweep: str, *, poll: float, timeout: float | None = None, fail_fast: bool = False
 ) -> "SweepStatus":
-    """Wait until the runs have ended, saying on standard error how they stand whenever that changes."""
+    """Wait until the runs have ended, saying on standard error how they stand whenever that changes until then."""
     tell = Teller(note)
+
+    def seen(status: "SweepStatus") -> None:
+        if not status.over:  # how they stand at the end is the result
+            tell(counts_text(status.counts))
+
     with runs_go_on(sweep):
         return connection.wait(
             sweep,
             poll_seconds=poll,
             timeout_seconds=timeout,
             fail_fast=fail_fast,
-            seen=lambda status: tell(counts_text(status.counts)),
+            seen=seen,
             troubled=lambda trouble: tell(trouble_text(trouble)),
         )
 
@@ -83,6 +88,7 @@ def check_succeeded(status: "SweepStatus") -> None:
     """
     if not status.succeeded:
         raise RunsFailedError(
-            f"Not all runs of {status.sweep} succeeded: {counts_text(status.counts)}.",
-            f"`submitter status {status.sweep} --runs` tells why; `submitter retry {status.sweep}` runs them again.",
+            f"Not all runs of {status.sweep} succeeded.",
+            f"`submitter status {status.sweep} --runs` tells why, `submitter logs {status.sweep} --failed` prints what "
+            f"the failed ones have logged, `submitter retry {status.sweep}` runs them again.",
         )

@@ -7,7 +7,7 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import counts_text
+from submitter.cli.output import counts_text, point_to_failed
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def why_command(source: StackSource, *, name: str, owner: str | None, as_json: b
         click.echo(f"\n{queue}:" if queue else "")
         for finding in findings:
             click.echo(_text(finding))
+    point_to_failed(status)
 
 
 def _text(finding: "Finding") -> str:

@@ -222,6 +222,11 @@ def test_repro_opens_a_shell_in_such_a_container(
     docker.chmod(0o755)
     submitter(*RUN, "--name", "exp", "--command", "python train.py", *WAITING)
     monkeypatch.setenv("PATH", str(docker.parent))
+    refused = submitter("repro", "exp", "--shell")
+    assert refused.code == 2
+    assert "there is no terminal for it." in refused.err
+    assert not (tmp_path / "arguments").exists()
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     done = submitter("repro", "exp", "--shell")
     assert done.code == 7
     assert "The run's command is: python train.py --seed 1" in done.err
@@ -230,6 +235,20 @@ def test_repro_opens_a_shell_in_such_a_container(
     assert "python train.py --seed 1" not in arguments
     docker.unlink()
     assert "Cannot run docker" in submitter("repro", "exp", "--shell").err
+
+
+def test_a_wandb_key_that_is_kept_no_more_and_is_not_here_is_asked_for(
+    submitter: Submitter, machine: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    submitter(*RUN, "--name", "exp", "--command", "false # {seed}", "--attempts", "1", "--wandb-key", "old", *WAITING)
+    store = SecretStore(machine.session, machine.contract.secret_arn)
+    (label,) = store.labels()
+    store.remove(label)
+    refused = submitter("retry", "exp")
+    assert (refused.code, "is kept no more, and there is none here" in refused.err) == (3, True)
+    assert len(submitter("show", "exp", "--json").document["submissions"]) == 1
 
 
 def test_a_key_that_is_kept_no_more_is_kept_again_from_this_shell(

@@ -45,7 +45,8 @@ def test_each_run_is_told_with_times_log_and_the_link_that_it_has_printed(submit
         assert run["log_stream"]
     header, *lines = submitter("status", "first", "--runs").out.splitlines()[1:]
     assert header.split("  ")[0] == "run"
-    assert [name in header for name in ("seed", "state", "attempt", "started", "ran for", "reason", "W&B", "log")]
+    assert all(name in header for name in ("seed", "state", "attempt", "started", "ran for", "reason", "W&B"))
+    assert runs[0]["log_stream"] not in lines[0]
     assert "failed" in lines[1]
     assert "exit code 1" in lines[1]
     assert f"{LINK}{runs[1]['run_id']}" in lines[1]
@@ -65,6 +66,10 @@ def test_chosen_runs_are_told_and_only_they_are_asked_for(submitter: Submitter, 
 def test_failed_runs_are_chosen_by_their_state(submitter: Submitter) -> None:
     done(submitter)
     assert [r["seed"] for r in submitter("status", "first", "--failed", "--json").document["runs"]] == [2]
+    chosen = submitter("status", "first", "--failed")
+    assert chosen.out.splitlines()[1] == "Chosen are 1 run: 1 failed"
+    for command in ("status", "why", "wait"):
+        assert "`submitter logs emulator/first --failed`" in submitter(command, "first").err
     assert submitter("logs", "first", "--failed").out.count("View run") == 1
 
 
@@ -218,6 +223,8 @@ def test_a_sweep_is_shown_from_the_ledger_alone_a_year_later(submitter: Submitte
     assert (shown["values"], shown["seeds"], shown["runs"]) == ({"env-id": ["a", "b"]}, "1-3", 6)
     assert {"commit", "dirty", "digest"} <= set(shown)
     assert [(entry["kind"], entry["runs"]) for entry in shown["submissions"]] == [("run", "1-6")]
+    assert shown["blocks"] == [{"runs": "1-6", "rows": [{"env-id": "a"}, {"env-id": "b"}], "seeds": "1-3"}]
+    assert "num_seed" not in shown["options"]
     text = submitter("show", "first").out
     assert "values:     env-id=a|b" in text
     assert "seeds:      1-3" in text
@@ -239,3 +246,41 @@ def test_commands_and_options_are_completed(typed: Callable[..., list[str]]) -> 
     environment = {**os.environ, "_SUBMITTER_COMPLETE": "bash_complete", "COMP_WORDS": "submitter w", "COMP_CWORD": "1"}
     completed = subprocess.run(typed(), env=environment, capture_output=True, text=True, check=True)
     assert completed.stdout.split() == ["plain,why", "plain,wait"]
+
+
+def test_the_runs_of_a_file_are_shown_row_by_row(submitter: Submitter, tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("lr,env-id,seed\n0.1,a,1\n0.2,b,1\n0.1,a,2\n")
+    submitter(*run("echo"), "--params", str(tmp_path / "runs.csv"))
+    assert submitter("show", "first", "--json").document["blocks"] == [
+        {"runs": "1-2", "rows": [{"lr": "0.1", "env-id": "a"}, {"lr": "0.2", "env-id": "b"}], "seeds": "1"},
+        {"runs": "3", "rows": [{"lr": "0.1", "env-id": "a"}], "seeds": "2"},
+    ]
+    lines = submitter("show", "first").out.splitlines()
+    at = lines.index("runs 1-2, seeds 1:")
+    assert lines[at : at + 5] == [
+        "runs 1-2, seeds 1:",
+        "  lr=0.1 env-id=a",
+        "  lr=0.2 env-id=b",
+        "runs 3, seeds 2:",
+        "  lr=0.1 env-id=a",
+    ]
+
+
+def test_a_sweep_without_seeds_shows_none(submitter: Submitter) -> None:
+    submitter(*run("echo agent"), "--no-seed", "--num-jobs", "2", "--wait", "--poll", "0.1")
+    runs = submitter("status", "first", "--runs", "--json").document["runs"]
+    assert [(run["number"], run["seed"]) for run in runs] == [(1, None), (2, None)]
+    assert "seed" not in submitter("status", "first", "--runs").out
+
+
+def test_runs_that_never_started_have_no_attempt_in_the_table(submitter: Submitter, server: EmulatorServer) -> None:
+    server.control.set_capacity("spot", available=False)
+    submitter(*run("echo {seed}"))
+    assert submitter("status", "first", "--runs").out.splitlines()[2].split()[3] == "-"
+
+
+def test_how_runs_stand_at_the_end_is_told_once(submitter: Submitter) -> None:
+    done(submitter)
+    waited = submitter("wait", "first")
+    assert waited.out == "emulator/first: 3 runs: 1 failed, 2 succeeded\n"
+    assert "3 runs" not in waited.err
