@@ -3,33 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
-
-from emulator.home import Home
 from emulator.project import Project
 
 SPOT = "c5a-large-spot"
-
-
-@pytest.fixture
-def project_of_two_types(make_account: Callable[[Path], Home], tmp_path: Path) -> Project:
-    """The project for c5a.large and g4dn.xlarge, in an account of its own, not deployed yet."""
-    project = Project.copy(tmp_path / "project", make_account(tmp_path))
-    project.init()
-    configure(project, instanceTypes=["c5a.large", "g4dn.xlarge"])
-    return project
-
-
-def configure(project: Project, **values: Any) -> None:
-    """Set configuration of the stack, as a person edits its file."""
-    stack_file = project.folder / "Pulumi.emulator.yaml"
-    settings = yaml.safe_load(stack_file.read_text())
-    settings["config"] |= {f"rl-batch:{key}": value for key, value in values.items()}
-    stack_file.write_text(yaml.safe_dump(settings))
 
 
 def previewed(project: Project) -> Counter[str]:
@@ -45,10 +23,10 @@ def assert_nothing_to_do(project: Project) -> None:
 
 
 def test_a_stack_is_created_updated_replaced_and_destroyed_as_its_previews_say(
-    project_of_two_types: Project, account_of: Callable[[Home], Any]
+    make_stack: Callable[..., Any],
 ) -> None:
-    project = project_of_two_types
-    account = account_of(project.home)
+    project = make_stack(instanceTypes=["c5a.large", "g4dn.xlarge"])
+    account = project.account
     before = account.inventory()
 
     first = previewed(project)
@@ -69,7 +47,7 @@ def test_a_stack_is_created_updated_replaced_and_destroyed_as_its_previews_say(
     assert resources["launchTemplate"]["version"] == "1"
     assert_nothing_to_do(project)
 
-    configure(project, maxVcpus=64)
+    project.configure(maxVcpus=64)
     assert previewed(project)["update"] == 4
     project.up()
     updated = account.environment_of(SPOT)
@@ -79,10 +57,10 @@ def test_a_stack_is_created_updated_replaced_and_destroyed_as_its_previews_say(
     assert_nothing_to_do(project)
 
     # With BEST_FIT, AWS changes nearly nothing of an environment in place.
-    configure(project, spotAllocationStrategy="BEST_FIT")
+    project.configure(spotAllocationStrategy="BEST_FIT")
     project.up()
     best_fit = account.environment_of(SPOT)
-    configure(project, spotBidPercentage=60)
+    project.configure(spotBidPercentage=60)
     assert previewed(project)["replace"] == 2
     project.up()
     new = account.environment_of(SPOT)
