@@ -7,7 +7,7 @@ PutSecretValue's request and nowhere else: not in a job's variables, a command l
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MAX_LABELS: Final = 20
 _MAX_BYTES: Final = 65_536
 _LABEL_PREFIX: Final = "key-"
+_TELLING: Final = 8
+"""Characters of a value that is looked for elsewhere: shorter ones are in many texts by chance."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -63,6 +65,21 @@ class Secrets:
     def label(self) -> str:
         """The staging label of that version."""
         return f"{_LABEL_PREFIX}{self.version_id[:8]}"
+
+    def check_hidden(self, texts: Iterable[str]) -> None:
+        """Check that no value is in what everybody may read.
+
+        Raises:
+            UsageError: One is; the message has its name only.
+        """
+        telling = {name: value for name, value in self._values.items() if len(value) >= _TELLING}
+        for text in texts if telling else ():
+            for name, value in telling.items():
+                if value in text:
+                    raise UsageError(
+                        f"The value of {name} is in the command, a variable, a tag or a parameter, for all to read.",
+                        f"Leave it out there: jobs have it in the variable {name}.",
+                    )
 
     def references(self, secret_arn: str) -> dict[str, str]:
         """Return what a job definition says of each name instead of a value.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from submitter import images, plan
 from submitter.cli.outfit import digest_now
 from submitter.cli.output import note
+from submitter.errors import ConfigurationError
 from submitter.history import Generation
 from submitter.numbers import NumberSet
 from submitter.preflight import check_image
@@ -54,6 +55,11 @@ def changes(connection: "Connection", sweep: str, limits: Limits) -> Changes:
         return asked
     command = generation.record.command
     key = api_key(None, command, os.environ) if API_KEY in missing else None
+    if API_KEY in missing and key is None:
+        raise ConfigurationError(
+            "The W&B key that the runs were given is kept no more, and there is none here.",
+            f"Run `wandb login`, or set {API_KEY}.",
+        )
     secrets = collect(sorted(missing - {API_KEY}), os.environ, wandb_key=key)
     connection.keep(secrets)
     return replace(asked, secrets=secrets.references(connection.contract.secret_arn))

@@ -1,7 +1,7 @@
 """What `run` adds to the runs that were asked for: an image that is built or pinned, keys, and variables for W&B."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -43,6 +43,11 @@ class Extras:
     def take(cls, given: dict[str, Any]) -> Self:
         """Take these options out of all that were given."""
         return cls(**{option.name: given.pop(option.name) for option in fields(cls)})
+
+    def kept(self) -> dict[str, Any]:
+        """Return the options that the ledger keeps, of secrets their names only: those that were given."""
+        kept = {"secret": list(self.secret), "auto_tag": self.auto_tag}
+        return {name: value for name, value in kept.items() if value}
 
     def secrets(self, command: str) -> Secrets:
         """Return the values that only jobs may see.
@@ -113,6 +118,7 @@ def outfit(
     spec, record, image = prepared.spec, prepared.record, prepared.record.image
     commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
     more = extras.variables(record.command, prepared.name, commit, secrets)
+    secrets.check_hidden(_readable(prepared, more))
     if extras.build:
         images.check_platforms(extras.build_options(image), prepared.queue.architecture, prepared.queue.name)
         if not extras.push:
@@ -128,7 +134,7 @@ def outfit(
         note(f"What {image} means now is not known here, so the runs get what the sweep was begun with, {digest}.")
     return replace(
         prepared,
-        record=replace(record, digest=digest),
+        record=replace(record, digest=digest, options={**record.options, **extras.kept()}),
         spec=replace(
             spec,
             image=images.pinned(image, digest),
@@ -136,6 +142,14 @@ def outfit(
             secrets=secrets.references(connection.contract.secret_arn),
         ),
     )
+
+
+def _readable(prepared: "Prepared", variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield what everybody who may look at jobs or the ledger reads."""
+    yield prepared.record.command
+    yield from (*variables.values(), *prepared.spec.environment.values(), *prepared.spec.tags.values())
+    for block in prepared.asked.runs.blocks:
+        yield from (value for factor in block.factors for row in factor for value in row)
 
 
 def digest_now(image: str, queue: "Queue") -> str | None:

@@ -1,5 +1,6 @@
 """`submitter run`."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -63,7 +64,9 @@ def run_command(
         raise UsageError("--provider local runs the containers here, without a queue.", "Leave out --queue.")
     connection = options.connect(source)
     if like:
-        given = like_another(given, connection.generation(like, None)[1])
+        kept = {"secret": extras.secret, "auto_tag": extras.auto_tag}
+        given = like_another({**given, **kept}, connection.generation(like, None)[1])
+        extras = replace(extras, **{name: given.pop(name) for name in kept})
     if extras.provider == "local" or not (given["queue"] or extras.provider):
         from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
 
@@ -75,15 +78,17 @@ def run_command(
         raise UsageError("--provider aws needs a queue to submit to.", f"Give --queue NAME; the stack has {there}.")
     prepared = connection.prepare(**given)
     secrets = extras.secrets(prepared.record.command)
-    announce(prepared)
     prepared = outfit(connection, prepared, extras, secrets, fresh=new, dry_run=dry_run)
+    announce(prepared)
     if dry_run:
         click.echo(render.document("dry-run", connection.dry_run(prepared, fresh=new, say=note)))
+        note("Nothing was sent.")
         return
     order = connection.order(prepared)
     outcome = connection.submit(order, secrets, fresh=new, say=note)
     status = None
     if wait:
+        note(f"{render.count(len(outcome.submitted), 'run')} submitted.")
         status = wait_and_tell(connection, order.sweep, poll=poll)
     elif len(outcome.submitted) < len(outcome.generation.table):
         status = connection.status.read(order.sweep)

@@ -7,12 +7,16 @@ import click
 
 from submitter import render
 from submitter.cli.output import counts_text, note
+from submitter.hints import hints
 
 if TYPE_CHECKING:
     from submitter.history import Record
     from submitter.request import Prepared
     from submitter.status import SweepStatus
     from submitter.submission import Order, Outcome
+
+_WIDTH: Final = 200
+"""Characters of a command that people are shown."""
 
 _NOT_IDENTITY: Final = (
     "queue",
@@ -25,23 +29,31 @@ _NOT_IDENTITY: Final = (
     "wandb_retry",
     "env",
     "tag",
+    "secret",
+    "auto_tag",
 )
 """Options that may change from one submission of a sweep to the next."""
 
 
 def announce(prepared: "Prepared") -> None:
-    """Say what is about to be submitted, and the most that it can use."""
-    for repeated in prepared.asked.repeated:
-        note(repeated)
+    """Say what is about to be submitted, the most that it can use, and what the first run executes."""
+    for remark in (*prepared.asked.repeated, *hints(prepared.record.command, prepared.asked.axes)):
+        note(remark)
     spec, queue, runs = prepared.spec, prepared.queue, len(prepared.asked.runs)
     rounds = math.ceil(runs / prepared.at_once)
     note(
-        f"{prepared.name}: {render.count(runs, 'run')} on {queue.name}, {prepared.at_once:,} at once"
+        f"{prepared.name}: at most {render.count(runs, 'run')} on {queue.name}, {prepared.at_once:,} at once"
         f"{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
         f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
         f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
         f"{prepared.ceiling_hours:,.0f} run-hours are the ceiling."
     )
+    note(f"The first is: {_one_line(prepared.asked.template.render(*prepared.asked.runs[0]))}")
+
+
+def _one_line(command: str) -> str:
+    first, *more = command.strip().splitlines()
+    return f"{first[:_WIDTH]}..." if more or len(first) > _WIDTH else first
 
 
 def report(order: "Order", outcome: "Outcome", status: "SweepStatus | None", *, as_json: bool) -> None:

@@ -28,6 +28,14 @@ def test_values_do_not_show() -> None:
     assert "sentinel" not in f"{secrets!r} {secrets} {secrets.references(ARN)}"
 
 
+@pytest.mark.parametrize("text", ["python train.py --token sentinel-1", "sentinel-1", "https://u:sentinel-1@host"])
+def test_a_value_in_what_everybody_reads_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(UsageError, match="The value of HF_TOKEN is in the command") as refused:
+        Secrets({"HF_TOKEN": "sentinel-1"}).check_hidden(["python", text])
+    assert "sentinel" not in f"{refused.value.message} {refused.value.remedy}"
+    Secrets({"HF_TOKEN": "sentinel-1", "MODE": "python"}).check_hidden(["python train.py", "sentinel-2"])
+
+
 def test_a_definition_refers_to_a_label_that_is_made_of_the_values() -> None:
     secrets = Secrets({"B": "2", "A": "1"})
     same, other = Secrets({"A": "1", "B": "2"}), Secrets({"A": "1", "B": "3"})

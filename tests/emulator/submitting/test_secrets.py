@@ -119,6 +119,28 @@ def test_a_job_reads_its_owners_key_and_variables(submitter: Submitter, monkeypa
         assert tags.split(",")[0] == "first"
 
 
+def test_the_names_of_secrets_are_in_the_record_and_go_to_a_sweep_that_is_like_it(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", SENTINEL)
+    assert submitter(*RUN, "true # {seed}", "--secret", "HF_TOKEN").code == 0
+    assert submitter("show", "first", "--json").document["options"]["secret"] == ["HF_TOKEN"]
+    extended = submitter(*RUN, "true # {seed}", "--num-seed", "2")
+    assert "The sweep was begun with --secret HF_TOKEN; 1 run submitted now: no --secret." in extended.err
+    assert submitter("run", "--queue", QUEUE, "--name", "second", "--like", "first").code == 0
+    assert submitter("show", "second", "--json").document["options"]["secret"] == ["HF_TOKEN"]
+
+
+@pytest.mark.parametrize("place", ["--env=SETTING=", "--tag=token=", "--grid=token=", "--command=train --token "])
+def test_a_value_that_others_would_read_is_refused(
+    submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", SENTINEL)
+    refused = submitter("run", "--queue", QUEUE, "--image", "trainer:1", "--secret", "HF_TOKEN", f"{place}{SENTINEL}")
+    assert (refused.code, "The value of HF_TOKEN is in the command" in refused.err) == (2, True)
+    assert not server.control.record.calls("batch", "SubmitJob")
+
+
 def test_auto_tag_tags_the_runs_as_cleanrls_benchmark_script_does(
     submitter: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
