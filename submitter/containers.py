@@ -14,7 +14,7 @@ ALL_GPUS: Final = "all"
 
 
 @dataclass(frozen=True)
-class Place:
+class Seat:
     """Where a container runs: cores as Docker writes them (`0`, `0-3`), and a GPU's id, `all` or None."""
 
     cores: str
@@ -69,7 +69,7 @@ class ContainerPlan:
         }
 
 
-def places(cores: int, vcpus: int, gpus: str | None) -> list[Place]:
+def places(cores: int, vcpus: int, gpus: str | None) -> list[Seat]:
     """Return where runs can be at once: each on cores of its own, and where GPUs are listed each with one of them.
 
     Args:
@@ -86,11 +86,11 @@ def places(cores: int, vcpus: int, gpus: str | None) -> list[Place]:
         str(first) if vcpus == 1 else f"{first}-{first + vcpus - 1}" for first in range(0, cores - vcpus + 1, vcpus)
     ]
     if gpus is None or gpus == ALL_GPUS:
-        return [Place(group, gpus) for group in groups]
+        return [Seat(group, gpus) for group in groups]
     ids = [part.strip() for part in gpus.split(",")]
     if not all(ids) or len(set(ids)) < len(ids):
         raise UsageError(f"--gpus {gpus} is not a list of GPUs.", "Write it like --gpus 0,1, or --gpus all.")
-    return [Place(group, gpu) for group, gpu in zip(groups, ids, strict=False)]
+    return [Seat(group, gpu) for group, gpu in zip(groups, ids, strict=False)]
 
 
 def docker_line(
@@ -100,7 +100,7 @@ def docker_line(
     detach: bool,
     environment: Mapping[str, str],
     secrets: Sequence[str] = (),
-    place: Place | None = None,
+    place: Seat | None = None,
     memory_mib: int | None = None,
 ) -> str:
     """Return a shell's line that runs a container; a secret is named only, its value is the caller's variable.
@@ -128,7 +128,7 @@ def docker_line(
     return shlex.join([*words, image, *command])
 
 
-def dry_run_lines(plan: ContainerPlan, where: Sequence[Place]) -> list[str]:
+def dry_run_lines(plan: ContainerPlan, where: Sequence[Seat]) -> list[str]:
     """Return a docker line for each run, round robin over the places, as CleanRL's submit_exp prints them."""
     return [
         docker_line(

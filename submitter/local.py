@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest
 
-from submitter.containers import ALL_GPUS, ContainerPlan, Place
+from submitter.containers import ALL_GPUS, ContainerPlan, Seat
 from submitter.errors import ConfigurationError
 from submitter.images import Reference
 from submitter.names import safe_name
@@ -72,7 +72,7 @@ def connect(environment: dict[str, str]) -> Engine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class Finished:
     """A run that has ended.
 
     Attributes:
@@ -127,11 +127,11 @@ class LocalRuns:
         self,
         plan: ContainerPlan,
         engine: Engine,
-        places: Sequence[Place],
+        places: Sequence[Seat],
         *,
         secrets: Secrets,
         logs: Path,
-        ended: Callable[[Ended], None],
+        ended: Callable[[Finished], None],
         say: Callable[[str], None],
     ) -> None:
         self._plan, self._engine, self._places = plan, engine, places
@@ -140,9 +140,9 @@ class LocalRuns:
         self._containers: dict[int, Container] = {}
         self._lock = threading.Lock()
         self._stopping = False
-        self._events: queue.SimpleQueue[Ended | Exception | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Finished | Exception | None] = queue.SimpleQueue()
 
-    def run(self) -> list[Ended]:
+    def run(self) -> list[Finished]:
         """Run all of them and return how each ended; an interruption ends these containers first, and no others.
 
         Raises:
@@ -153,7 +153,7 @@ class LocalRuns:
         threads = [threading.Thread(target=self._work, args=(place,)) for place in self._places]
         for thread in threads:
             thread.start()
-        done: list[Ended] = []
+        done: list[Finished] = []
         failure: Exception | None = None
         working = len(threads)
         try:
@@ -161,7 +161,7 @@ class LocalRuns:
                 match self._events.get():
                     case None:
                         working -= 1
-                    case Ended() as ended:
+                    case Finished() as ended:
                         done.append(ended)
                         self._tell(ended)
                     case error:
@@ -187,7 +187,7 @@ class LocalRuns:
         for stop in stops:
             stop.start()
 
-    def _work(self, place: Place) -> None:
+    def _work(self, place: Seat) -> None:
         """Run one run after another on these cores."""
         try:
             while True:
@@ -202,7 +202,7 @@ class LocalRuns:
         finally:
             self._events.put(None)
 
-    def _run(self, run: Run, place: Place) -> Ended | None:
+    def _run(self, run: Run, place: Seat) -> Finished | None:
         """Run one container; None when it was not even started."""
         log = self._logs / f"{run.number:04}{'' if run.seed is None else f'-seed-{run.seed}'}.log"
         began = time.monotonic()
@@ -247,10 +247,10 @@ class LocalRuns:
             with suppress(NotFound):
                 container.remove(force=True, v=True)
 
-    def _ended(self, run: Run, code: int | None, reason: str | None, began: float, log: Path) -> Ended:
-        return Ended(run=run, exit_code=code, reason=reason, seconds=time.monotonic() - began, log=log)
+    def _ended(self, run: Run, code: int | None, reason: str | None, began: float, log: Path) -> Finished:
+        return Finished(run=run, exit_code=code, reason=reason, seconds=time.monotonic() - began, log=log)
 
-    def _create(self, run: Run, place: Place) -> Container:
+    def _create(self, run: Run, place: Seat) -> Container:
         plan = self._plan
         runs = plan.asked.runs.runs(NumberSet((run.number,)))
         options: dict[str, Any] = {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from submitter.asked import Asked
-from submitter.containers import ALL_GPUS, ContainerPlan, Place, docker_line
+from submitter.containers import ALL_GPUS, ContainerPlan, Seat, docker_line
 from submitter.errors import UsageError
 from submitter.history import Generation
 from submitter.images import Reference
@@ -46,7 +46,7 @@ class Repro:
             detach=False,
             environment=self.environment,
             secrets=sorted(self.spec.secrets),
-            place=Place(cores, ALL_GPUS if self.spec.gpus else None),
+            place=Seat(cores, ALL_GPUS if self.spec.gpus else None),
             memory_mib=self.spec.memory_mib,
         )
 

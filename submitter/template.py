@@ -16,7 +16,7 @@ SEED: Final = "seed"
 _JOINTS: Final = {"flag": (" --", " "), "equals": (" --", "="), "hydra": (" ", "=")}
 
 
-class Slot(NamedTuple):
+class Blank(NamedTuple):
     """A place for the value of an axis, or of `seed`."""
 
     name: str
@@ -34,7 +34,7 @@ class Template:
         seedless: Whether the runs have no seed: then nothing tells equal jobs apart, such as W&B agents.
     """
 
-    pieces: tuple[str | Slot, ...]
+    pieces: tuple[str | Blank, ...]
     axes: tuple[str, ...]
     own_seed: int | None
     seedless: bool = False
@@ -66,7 +66,7 @@ class Template:
             raise UsageError("The command holds a NUL character.", "Remove it.")
         shell = read(command.rstrip("\r\n"))
         pieces = _cut(command, (*axes, SEED), shell)
-        named = {piece.name for piece in pieces if isinstance(piece, Slot)}
+        named = {piece.name for piece in pieces if isinstance(piece, Blank)}
         if seed_flag is None and SEED in named:
             raise UsageError("The command names {seed}, but the runs have no seed.", "Remove one or the other.")
         own_seed = None if seed_flag is None else _own_seed(shell, _seed_option(seed_flag, arg_style), SEED in named)
@@ -83,7 +83,7 @@ class Template:
                     f"Write {names} where it belongs in the command.",
                 )
             pieces = _cut(command.rstrip("\r\n"), (*axes, SEED), shell)
-            pieces += [part for name, joint in missing for part in (joint, Slot(name, Context.PLAIN))]
+            pieces += [part for name, joint in missing for part in (joint, Blank(name, Context.PLAIN))]
         return cls(_joined(pieces), tuple(axes), own_seed, seedless=seed_flag is None)
 
     def seeds(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -104,9 +104,9 @@ class Template:
             "Remove it from the command, or leave out the seed options.",
         )
 
-    def value(self, slot: Slot, row: Row, seed: int | None) -> str:
+    def value(self, blank: Blank, row: Row, seed: int | None) -> str:
         """Return the value of one run for a place."""
-        return str(seed) if slot.name == SEED else row[self.axes.index(slot.name)]
+        return str(seed) if blank.name == SEED else row[self.axes.index(blank.name)]
 
     def render(self, row: Row, seed: int | None) -> str:
         """Return the command of one run, the text that the shell gets.
@@ -119,36 +119,36 @@ class Template:
         )
 
 
-def quoted(slot: Slot, value: str) -> str:
+def quoted(blank: Blank, value: str) -> str:
     """Return the text that stands in a place for a value.
 
     Raises:
         UsageError: The value cannot be quoted there.
     """
-    if slot.context is Context.OTHER and not is_safe(value):
+    if blank.context is Context.OTHER and not is_safe(value):
         raise UsageError(
-            f"The value {value!r} of {slot.name} cannot be written {slot.context.value}.",
-            f"Write {{{slot.name}}} outside of that, as an argument or in quotes.",
+            f"The value {value!r} of {blank.name} cannot be written {blank.context.value}.",
+            f"Write {{{blank.name}}} outside of that, as an argument or in quotes.",
         )
-    return quote(value, slot.context)
+    return quote(value, blank.context)
 
 
-def _cut(text: str, names: Sequence[str], shell: ShellText) -> list[str | Slot]:
+def _cut(text: str, names: Sequence[str], shell: ShellText) -> list[str | Blank]:
     """Return the text cut at the places for these names."""
     any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    pieces: list[str | Slot] = []
+    pieces: list[str | Blank] = []
     end = 0
     for match in re.finditer(rf"\{{\{{({any_name})\}}\}}?|(?<!\$)\{{({any_name})\}}", text):
         pieces.append(text[end : match.start()])
         literal, name = match.groups()
-        pieces.append(f"{{{literal}}}" if literal else Slot(name, shell.contexts[match.start()]))
+        pieces.append(f"{{{literal}}}" if literal else Blank(name, shell.contexts[match.start()]))
         end = match.end()
     return [*pieces, text[end:]]
 
 
-def _joined(pieces: Sequence[str | Slot]) -> tuple[str | Slot, ...]:
+def _joined(pieces: Sequence[str | Blank]) -> tuple[str | Blank, ...]:
     """Return the pieces with neighbouring texts made one and empty ones left out."""
-    joined: list[str | Slot] = []
+    joined: list[str | Blank] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece

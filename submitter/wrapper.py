@@ -11,7 +11,7 @@ from typing import Final
 
 from submitter.numbers import NumberSet, range_text
 from submitter.sweep import Block, Runs
-from submitter.template import SEED, Slot, Template, quoted
+from submitter.template import SEED, Blank, Template, quoted
 
 # Arguments: 1 the nonce, or - for no W&B id, 2 vCPUs, 3 numbers of the runs, 4 blocks, 5 how many arguments stand
 # before the pieces; then values; then the pieces of the user's text: =TEXT, or the number of a column.
@@ -115,9 +115,9 @@ class _Arguments:
     bases: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        slots = [piece for piece in self.template.pieces if isinstance(piece, Slot)]
+        blanks = [piece for piece in self.template.pieces if isinstance(piece, Blank)]
         # A seed is made of digits, which mean themselves in every context: it needs one column only.
-        columns = [slot._replace(context=slots[0].context) if slot.name == SEED else slot for slot in slots]
+        columns = [blank._replace(context=blanks[0].context) if blank.name == SEED else blank for blank in blanks]
         self.columns = list(dict.fromkeys(columns))
         found = iter(columns)
         self.pieces = [
@@ -128,25 +128,25 @@ class _Arguments:
     def block(self, used: _UsedBlock) -> str:
         """Return the description of a block for the script, having put its values among the arguments."""
         last = used.first + len(used.block) - 1
-        columns = (self.column(slot, used) for slot in self.columns)
+        columns = (self.column(blank, used) for blank in self.columns)
         return ":".join([str(last), str(used.first), *columns])
 
-    def column(self, slot: Slot, used: _UsedBlock) -> str:
+    def column(self, blank: Blank, used: _UsedBlock) -> str:
         block = used.block
         stride = prod(map(len, block.factors))
-        if slot.name == SEED:
+        if blank.name == SEED:
             count = len(block.seeds)
             choices = (NumberSet(range(count)), used.used(stride, count))
             return min((f"{stride}.{count}.{chosen}.0.{_seeds(block, chosen)}" for chosen in choices), key=len)
-        place = self.template.axes.index(slot.name)
+        place = self.template.axes.index(blank.name)
         for factor in block.factors:
             stride //= len(factor)
             if place < len(factor[0]):
                 chosen = used.used(stride, len(factor))
-                base = self.base(tuple(quoted(slot, factor[index][place]) for index in chosen))
+                base = self.base(tuple(quoted(blank, factor[index][place]) for index in chosen))
                 return f"{stride}.{len(factor)}.{chosen}.{base}"
             place -= len(factor[0])
-        raise IndexError(slot.name)
+        raise IndexError(blank.name)
 
     def base(self, values: tuple[str, ...]) -> int:
         """Return the number of the first of the arguments that hold these values, adding them if they are new."""

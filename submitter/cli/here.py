@@ -1,7 +1,6 @@
 """`submitter run` without AWS: the docker lines of a dry run, and runs in this machine's Docker."""
 
 import os
-import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -21,11 +20,12 @@ from submitter.plan import timeout_seconds
 from submitter.provenance import current_commit
 from submitter.request import DEFAULT_IMAGE
 from submitter.secrets import Secrets
+from submitter.selection import label
 from submitter.tracking import API_KEY
 from submitter.variables import parse_variables
 
 if TYPE_CHECKING:
-    from submitter.local import Ended
+    from submitter.local import Finished
 
 _SCRIPT_HEAD: Final = (
     "#!/bin/sh",
@@ -74,11 +74,11 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     count = len(plan.asked.runs)
     done = 0
 
-    def tell(ended: "Ended") -> None:
+    def tell(ended: "Finished") -> None:
         nonlocal done
         done += 1
         how = ended.reason or "succeeded"
-        note(f"[{done}/{count}] {_label(plan, ended.run.number)}: {how} after {render.duration(ended.seconds)}")
+        note(f"[{done}/{count}] {label(ended.run, plan.asked.axes)}: {how} after {render.duration(ended.seconds)}")
 
     # Closing the terminal and `kill` end the containers as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -96,7 +96,7 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
         raise RunsFailedError(f"Not all runs of {plan.name} succeeded.", f"Their logs are in {logs}.")
 
 
-def _values(plan: ContainerPlan, ended: "Sequence[Ended]") -> dict[str, Any]:
+def _values(plan: ContainerPlan, ended: "Sequence[Finished]") -> dict[str, Any]:
     runs = [
         {
             "number": one.run.number,
@@ -144,10 +144,3 @@ def _cores() -> int:
         cores = os.cpu_count() or 1
         note(f"{error.message} The lines are for the {cores} cores of this machine.")
         return cores
-
-
-def _label(plan: ContainerPlan, number: int) -> str:
-    """Return what tells a run from the others, for people: `env-id=CartPole-v1 seed=3`."""
-    row, seed = plan.asked.runs[number - 1]
-    named = [*zip(plan.asked.axes, row, strict=True), *([] if seed is None else [("seed", str(seed))])]
-    return " ".join(f"{name}={shlex.quote(value)}" for name, value in named) or f"job {number}"

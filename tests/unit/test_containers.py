@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from submitter.asked import WhatOptions, asked
-from submitter.containers import ContainerPlan, Place, docker_line, dry_run_lines, places
+from submitter.containers import ContainerPlan, Seat, docker_line, dry_run_lines, places
 from submitter.errors import UsageError
 
 
@@ -46,14 +46,14 @@ def test_runs_without_a_seed_have_no_wandb_id() -> None:
 @pytest.mark.parametrize(
     ("cores", "vcpus", "gpus", "expected"),
     [
-        (4, 1, None, [Place("0"), Place("1"), Place("2"), Place("3")]),
-        (5, 2, None, [Place("0-1"), Place("2-3")]),
-        (4, 1, "0,1", [Place("0", "0"), Place("1", "1")]),
-        (2, 1, "all", [Place("0", "all"), Place("1", "all")]),
+        (4, 1, None, [Seat("0"), Seat("1"), Seat("2"), Seat("3")]),
+        (5, 2, None, [Seat("0-1"), Seat("2-3")]),
+        (4, 1, "0,1", [Seat("0", "0"), Seat("1", "1")]),
+        (2, 1, "all", [Seat("0", "all"), Seat("1", "all")]),
     ],
 )
 def test_each_run_has_cores_of_its_own_and_where_gpus_are_listed_one_of_them(
-    cores: int, vcpus: int, gpus: str | None, expected: list[Place]
+    cores: int, vcpus: int, gpus: str | None, expected: list[Seat]
 ) -> None:
     assert places(cores, vcpus, gpus) == expected
 
@@ -65,5 +65,5 @@ def test_what_no_machine_could_do_is_refused(vcpus: int, gpus: str | None) -> No
 
 
 def test_a_container_to_look_into_is_interactive_and_leaves_nothing() -> None:
-    line = docker_line("trainer:1", ["bash"], detach=False, environment={}, place=Place("0", "1"), memory_mib=512)
+    line = docker_line("trainer:1", ["bash"], detach=False, environment={}, place=Seat("0", "1"), memory_mib=512)
     assert line == "docker run --rm -it --cpuset-cpus=0 --gpus device=1 --memory=512m trainer:1 bash"
