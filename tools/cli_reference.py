@@ -19,8 +19,9 @@ _INTRODUCTION: Final = """\
 - Results go to standard output, everything else to standard error. `--json` prints one document, whose `schema` names
   its kind and version: `rl-batch/status/v1` is described by [schemas/status.json](schemas/status.json). `logs --json`
   and `status --watch --json` print an object a line.
-- Exit codes: 0 done; 1 runs failed or were cancelled (`run --wait`, `wait`), or you answered no; 2 usage; 3 stack, configuration or
-  credentials; 4 AWS refused or cannot be reached; 124 the time of `wait --timeout` is up; 130 interrupted.
+- Exit codes: 0 done; 1 runs failed or were cancelled (`run --wait`, `wait`), or you answered no; 2 usage; 3 stack,
+  configuration or credentials; 4 AWS refused or cannot be reached; 124 the time of `wait --timeout` is up;
+  130 interrupted.
 - `python -m submitter` is the same program.
 - Completion by the Tab key: `eval "$(_SUBMITTER_COMPLETE=bash_source submitter)"` in `~/.bashrc`; `zsh_source` and
   `fish_source` for the other shells.

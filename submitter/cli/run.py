@@ -62,8 +62,8 @@ def run_command(
         given["queue"] = given["queue"] or extras.job_queue
     if extras.provider == "local" and given["queue"]:
         raise UsageError("--provider local runs the containers here, without a queue.", "Leave out --queue.")
-    connection = options.connect(source)
-    if like:
+    connection = options.connect(source) if like else None
+    if like and connection:
         kept = {"secret": extras.secret, "auto_tag": extras.auto_tag}
         given = like_another({**given, **kept}, connection.generation(like, None)[1])
         extras = replace(extras, **{name: given.pop(name) for name in kept})
@@ -73,6 +73,7 @@ def run_command(
         really = extras.provider == "local" and not dry_run
         (here.run_local if really else here.dry_run)(given, extras, as_json=as_json)
         return
+    connection = connection or options.connect(source)
     if given["queue"] is None:
         there = ", ".join(connection.contract.queue_names) or "none"
         raise UsageError("--provider aws needs a queue to submit to.", f"Give --queue NAME; the stack has {there}.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FEW: Final = 12
 """How many values of a parameter, and how many rows of a list, people are shown."""
 
-_TABLE_SAYS: Final = frozenset({"grid", "params", "num_seed", "start_seed", "seeds", "num_jobs"})
+_TABLE_SAYS: Final = frozenset({"grid", "num_seed", "start_seed", "seeds", "num_jobs"})
 """Options of the first `run` of which the runs tell more, also when the sweep was extended since."""
 
 

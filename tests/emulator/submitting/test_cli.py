@@ -213,3 +213,15 @@ def test_the_outputs_of_a_stack_that_was_made_anew_are_told_to_be_stale(submitte
     refused = submitter("status", "first")
     assert refused.code == 4
     assert "save its outputs again" in refused.err.splitlines()[-1]
+
+
+def test_what_the_first_run_executes_is_said_and_a_dry_run_says_that_nothing_was_sent(submitter: Submitter) -> None:
+    command = (*ECHO[:-1], "echo {env_id}", "--grid", "env-id=CartPole-v1", "--num-seed", "2")
+    dry = submitter(*command, "--dry-run")
+    hint, announced, first, end = dry.err.splitlines()[-4:]
+    assert hint.endswith("did you mean {env-id}?")
+    assert announced.startswith("first: at most 2 runs on c5a-large-spot")
+    assert first == "The first is: echo {env_id} --env-id CartPole-v1 --seed 1"
+    assert end == "Nothing was sent."
+    sent = submitter(*command, "--wait", "--poll", "0.1").err.splitlines()
+    assert "2 runs submitted." in sent
