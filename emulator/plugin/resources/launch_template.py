@@ -30,11 +30,6 @@ _DATA: Final[Fields] = {
             "virtualName": Input(),
         }
     ),
-    "ebsOptimized": Input(),
-    "iamInstanceProfile": Input(fields={"arn": Input(), "name": Input()}),
-    "imageId": Input(),
-    "instanceType": Input(),
-    "keyName": Input(),
     "metadataOptions": Input(
         computed=True,
         fields={
@@ -45,13 +40,10 @@ _DATA: Final[Fields] = {
             "instanceMetadataTags": Input(computed=True),
         },
     ),
-    "monitoring": Input(fields={"enabled": Input()}),
     "tagSpecifications": Input(fields={"resourceType": Input(), "tags": Input()}),
     "userData": Input(),
-    "vpcSecurityGroupIds": Input(unordered=True),
 }
 _TEXT_FLAGS: Final = ("deleteOnTermination", "encrypted")
-_EC2_NAMES: Final = {"vpcSecurityGroupIds": "SecurityGroupIds"}
 
 
 def _launch_data(inputs: Values) -> dict[str, Any]:
@@ -63,9 +55,7 @@ def _launch_data(inputs: Values) -> dict[str, Any]:
             value = [{**mapping, **_with_flags(mapping)} for mapping in value]
         elif name == "tagSpecifications":
             value = [{"resourceType": item["resourceType"]} for item in value]
-        elif name == "ebsOptimized":
-            value = str(value).lower() == "true"
-        data[_EC2_NAMES.get(name, name[0].upper() + name[1:])] = capitalised(value)
+        data[name[0].upper() + name[1:]] = capitalised(value)
     for target, item in zip(data.get("TagSpecifications", ()), inputs.get("tagSpecifications", ()), strict=False):
         target["Tags"] = tag_list(item.get("tags"))
     return data
@@ -81,7 +71,6 @@ def _with_flags(mapping: Values) -> Values:
 def _from_launch_data(data: Mapping[str, Any]) -> Values:
     """Return EC2's description of a version as Pulumi has it."""
     values = uncapitalised({k: v for k, v in data.items() if k != "TagSpecifications"})
-    values["vpcSecurityGroupIds"] = values.pop("securityGroupIds", None)
     values["tagSpecifications"] = [
         {"resourceType": item["ResourceType"], "tags": tag_map(item["Tags"])}
         for item in data.get("TagSpecifications", ())
@@ -90,8 +79,6 @@ def _from_launch_data(data: Mapping[str, Any]) -> Values:
     for mapping in values.get("blockDeviceMappings") or ():
         ebs = mapping.get("ebs") or {}
         ebs.update({flag: str(ebs[flag]).lower() for flag in _TEXT_FLAGS if flag in ebs})
-    if "ebsOptimized" in values:
-        values["ebsOptimized"] = str(values["ebsOptimized"]).lower()
     return dict(values)
 
 

@@ -72,9 +72,7 @@ BASES: dict[str, Callable[[Any], Values]] = {
         "blockDeviceMappings": [
             {"deviceName": "/dev/xvda", "ebs": {"volumeSize": 30, "volumeType": "gp3", "snapshotId": "snap-1"}}
         ],
-        "iamInstanceProfile": {"name": "one"},
         "metadataOptions": {"httpTokens": "optional"},
-        "monitoring": {"enabled": False},
         "tagSpecifications": [{"resourceType": "instance", "tags": {"a": "1"}}],
     },
     "ComputeEnvironment": lambda world: world.environment_program(),
@@ -211,16 +209,6 @@ TABLE: dict[str, dict[str, Entry]] = {
         ),
         "defaultVersion": ONE_VALUE,  # there is but one version; test_plugin_resources.py makes two
         "description": Change("second", "VersionDescription"),
-        "ebsOptimized": Change("true", "LaunchTemplateData.EbsOptimized", True),
-        "iamInstanceProfile.arn": Change(
-            "arn:aws:iam::123456789012:instance-profile/two",
-            "LaunchTemplateData.IamInstanceProfile.Arn",
-            along={"iamInstanceProfile.name": None},
-        ),
-        "iamInstanceProfile.name": Change("two", "LaunchTemplateData.IamInstanceProfile.Name"),
-        "imageId": Change("ami-1", "LaunchTemplateData.ImageId"),
-        "instanceType": Change("c5a.large", "LaunchTemplateData.InstanceType"),
-        "keyName": Change("key", "LaunchTemplateData.KeyName"),
         **{
             f"metadataOptions.{name}": Change(value, f"LaunchTemplateData.MetadataOptions.{name[0].upper()}{name[1:]}")
             for name, value in (
@@ -231,15 +219,11 @@ TABLE: dict[str, dict[str, Entry]] = {
                 ("instanceMetadataTags", "enabled"),
             )
         },
-        "monitoring.enabled": Change(True, "LaunchTemplateData.Monitoring.Enabled"),
         "tagSpecifications.resourceType": Change("volume", "LaunchTemplateData.TagSpecifications[0].ResourceType"),
         "tagSpecifications.tags": Change({"team": "rl"}, "LaunchTemplateData.TagSpecifications[0].Tags", TAGGED),
         "tags": Change({"team": "rl"}, "Tags", TAGGED),
         "updateDefaultVersion": REMEMBERED,
         "userData": Change("IyEvYmluL3NoCg==", "LaunchTemplateData.UserData"),
-        "vpcSecurityGroupIds": Change(
-            ["sg-2", "sg-1"], "sort(LaunchTemplateData.SecurityGroupIds || `[]`)", ["sg-1", "sg-2"]
-        ),
     },
     "aws:batch/computeEnvironment:ComputeEnvironment": {
         **NAMED,

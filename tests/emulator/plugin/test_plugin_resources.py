@@ -269,17 +269,17 @@ def test_an_environment_is_disabled_before_it_goes_and_a_queue_too(engine: Any, 
 
 def test_a_new_version_of_a_template_is_not_known_in_a_preview(engine: Any, aws: Any) -> None:
     """Else the environments that refer to the latest version would not be seen to change with it."""
-    template = engine.create(TEMPLATE, "host", {"imageId": "ami-1", "updateDefaultVersion": False})
-    preview = engine.update(template, {"imageId": "ami-2", "updateDefaultVersion": False}, preview=True)
+    template = engine.create(TEMPLATE, "host", {"userData": "MQ==", "updateDefaultVersion": False})
+    preview = engine.update(template, {"userData": "Mg==", "updateDefaultVersion": False}, preview=True)
     assert (preview["latestVersion"], preview["defaultVersion"]) == (UNKNOWN, 1)
-    state = engine.update(template, {"imageId": "ami-2", "updateDefaultVersion": False})
+    state = engine.update(template, {"userData": "Mg==", "updateDefaultVersion": False})
     assert (state["latestVersion"], state["defaultVersion"]) == (2, 1)
-    state = engine.update(template, {"imageId": "ami-2", "updateDefaultVersion": True})
+    state = engine.update(template, {"userData": "Mg==", "updateDefaultVersion": True})
     assert (state["latestVersion"], state["defaultVersion"]) == (2, 2)
-    engine.update(template, {"imageId": "ami-2", "defaultVersion": 1})
+    engine.update(template, {"userData": "Mg==", "defaultVersion": 1})
     found = aws("ec2").describe_launch_templates(LaunchTemplateIds=[template.id])["LaunchTemplates"][0]
     assert found["DefaultVersionNumber"] == 1
-    only_tags = engine.update(template, {"imageId": "ami-2", "defaultVersion": 1, "tags": {"a": "1"}}, preview=True)
+    only_tags = engine.update(template, {"userData": "Mg==", "defaultVersion": 1, "tags": {"a": "1"}}, preview=True)
     assert only_tags["latestVersion"] == 2
 
 
