@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from submitter.batch import Batch
 
 _POLL_SECONDS: Final = 2.0
-"""Between two looks at logs that are being followed, and how long CloudWatch may need to show the last events."""
+"""Between two looks at logs that are being followed."""
+
+_SHOWN_SECONDS: Final = 10.0
+"""How long after the end of a job CloudWatch may need to show its last events."""
 
 _EVENTS_PER_PAGE: Final = 10_000
 """GetLogEvents returns at most 10,000 events a call."""
@@ -102,9 +105,9 @@ class LogReader:
         while logs:
             # The jobs are looked at first: when one had ended by then, the end of its log is really the end.
             details = self._batch.describe(log.job.id for log in logs)
-            yield from merge(
-                *(log.new_lines(details.get(log.job.id), follow=follow) for log in logs), key=attrgetter("at_ms")
-            )
+            date = self._batch.described_at or self._clock.now()
+            lines = (log.new_lines(details.get(log.job.id), date, follow=follow) for log in logs)
+            yield from merge(*lines, key=attrgetter("at_ms"))
             logs = [log for log in logs if not log.complete]
             if logs:
                 self._clock.sleep(_POLL_SECONDS)
@@ -129,11 +132,11 @@ class _RunLog:
         self._number, self._part, self._open_stream, self._say = number, part, open_stream, say
         self._stream: _Stream | None = None
         self._read = 0  # attempts whose log is complete
-        self._begun = self._was_over = False
+        self._begun = False
         self._told = ""
 
-    def new_lines(self, job: Mapping[str, Any] | None, *, follow: bool) -> Iterator[Line]:
-        """Yield what was not yielded before, given the job as DescribeJobs shows it; then say if that is all."""
+    def new_lines(self, job: Mapping[str, Any] | None, date: float, *, follow: bool) -> Iterator[Line]:
+        """Yield what was not yielded before, given the job as it was shown at a date; then say if that is all."""
         if job is None:
             self._tell("AWS has forgotten this job and where its log is: it ended more than a week ago.")
             self.complete = True
@@ -141,6 +144,7 @@ class _RunLog:
         streams = [found for found in log_streams(job) if self._part.attempt in (None, found[0])]
         if not self._begun and self._part.tail is not None:
             self._read = max(0, len(streams) - 1)
+        before = (self._stream, self._stream and self._stream.events)
         while self._read < len(streams):
             attempt, name = streams[self._read]
             self._stream = self._stream or self._open_stream(name)
@@ -151,9 +155,11 @@ class _RunLog:
         over = job["status"] in FINAL or attempts(job) > (self._part.attempt or attempts(job))
         if self._stream is None or ((over or not follow) and self._stream.silent):
             self._tell(_no_log(job, self._part.attempt, spot=self.job.spot))
-        # CloudWatch may show the last events a little late: one more look follows when the end was just seen.
-        self.complete = not follow or (over and (self._was_over or self._stream is None))
-        self._begun, self._was_over = True, over
+        # CloudWatch may show the last events a little late: it is all where a look some time later brings nothing.
+        late = date >= _stopped(job, self._part.attempt) + _SHOWN_SECONDS
+        quiet = self._stream is None or (late and before == (self._stream, self._stream.events))
+        self.complete = not follow or (over and quiet)
+        self._begun = True
 
     def _wanted(self, attempt: int, stream: "_Stream") -> Iterator[Line]:
         grep, tail = self._part.grep, None if self._begun else self._part.tail
@@ -172,7 +178,12 @@ class _RunLog:
 
 
 class _Stream:
-    """One log stream and how far it was read; `silent` as long as it seems that nothing was ever written to it."""
+    """One log stream and how far it was read.
+
+    Attributes:
+        silent: Whether it seems that nothing was ever written to it.
+        events: How many events of it were read.
+    """
 
     def __init__(
         self, client: "CloudWatchLogsClient", group: str, name: str, *, since_ms: int | None, limit: int
@@ -183,6 +194,7 @@ class _Stream:
             self._which["startTime"] = since_ms
         self._token: str | None = None
         self.silent = True
+        self.events = 0
 
     def new_events(self) -> "Iterator[OutputLogEventTypeDef]":
         """Yield the events after those that were yielded before.
@@ -220,6 +232,7 @@ class _Stream:
             if error_code(error) != "ResourceNotFoundException":
                 raise
             return None
+        self.events += len(page["events"])
         # Before the time that is asked for there may have been some.
         self.silent = self.silent and not page["events"] and "startTime" not in self._which
         return page
@@ -243,6 +256,13 @@ def since_ms(text: str, now: float) -> int:
         raise UsageError(
             f"{text!r} is neither a span nor a time.", "Write it like 30s, 10m, 2h, 1d or 2026-11-30T18:00."
         ) from None
+
+
+def _stopped(job: Mapping[str, Any], attempt: int | None) -> float:
+    """Return when a job or its attempt ended, in seconds since the epoch; 0 when it has not, or never ran."""
+    ended = job.get("attempts", ())
+    one = job if attempt is None or attempt > len(ended) else ended[attempt - 1]
+    return float(one.get("stoppedAt", 0)) / 1000
 
 
 def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:

@@ -170,3 +170,23 @@ def test_links_that_runs_have_printed_are_found_among_thousands_of_lines(machine
     found = links.read([(run.started_at, run.log_stream) for run in runs] + [(runs[0].started_at, "not/there/yet")])
     assert found == {run.log_stream: f"{link}{run.seed}" for run in runs}
     assert links.read([]) == {}
+
+
+def test_an_event_that_is_shown_seconds_after_the_end_is_not_lost(
+    machine: Any, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.run([1])
+    wait_until(lambda: machine.run_status(1).status == "succeeded")
+    job = machine.run_status(1).job
+    stopped = machine.run_status(1).stopped_at / 1000
+    reader = LogReader(machine.session, machine.contract.log_group, machine.batch, clock=machine.clock)
+
+    class LateLogs:
+        def get_log_events(self, *, nextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N803 - AWS's name
+            late = ["late"] if nextToken == "1" and machine.clock.now() > stopped + 7 else []
+            messages, token = (["first"], "1") if nextToken == "0" else (late, "2" if late else nextToken)
+            return {"events": [{"timestamp": 0, "message": text} for text in messages], "nextForwardToken": token}
+
+    monkeypatch.setattr(reader, "_client", LateLogs())
+    lines = reader.read({1: Job(id=job, spot=True)}, Part(), follow=True, say=lambda *_: None)
+    assert [line.message for line in lines] == ["first", "late"]

@@ -16,6 +16,7 @@ import pytest
 
 from emulator.faults import Rule
 from emulator.server import EmulatorServer
+from submitter import logs
 
 QUEUE = "c5a-large-spot"
 LINK = "https://wandb.ai/lab/project/runs/"
@@ -165,7 +166,10 @@ def test_expired_credentials_while_waiting_are_told_with_how_to_log_in(
     assert "Log in again in another terminal (`aws sso login`" in waited.err
 
 
-def test_logs_of_several_runs_have_prefixes_also_when_they_are_followed(submitter: Submitter) -> None:
+def test_logs_of_several_runs_have_prefixes_also_when_they_are_followed(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_SHOWN_SECONDS", 0)  # by the real clock, and nothing is late here
     submitter(*run("for n in 1 2; do echo {seed}.$n; sleep 0.2; done", "--num-seed", "2"))
     lines = submitter("logs", "first", "-f").out.splitlines()
     for seed in (1, 2):
