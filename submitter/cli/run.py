@@ -62,8 +62,9 @@ def run_command(
         given["queue"] = given["queue"] or extras.job_queue
     if extras.provider == "local" and given["queue"]:
         raise UsageError("--provider local runs the containers here, without a queue.", "Leave out --queue.")
-    connection = options.connect(source) if like else None
-    if like and connection:
+    connection = None
+    if like:
+        connection = options.connect(source)
         kept = {"secret": extras.secret, "auto_tag": extras.auto_tag}
         given = like_another({**given, **kept}, connection.generation(like, None)[1])
         extras = replace(extras, **{name: given.pop(name) for name in kept})

@@ -120,3 +120,9 @@ def test_what_cannot_work_is_one_sentence(
     said = capsys.readouterr().err
     assert sentence in said
     assert "Traceback" not in said
+
+
+@pytest.mark.usefixtures("folder")
+def test_docker_lines_need_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("submitter.cli.options.connect")
+    assert execute(["run", "--image", "trainer:1", "--command", "true # {seed}"]) == 0
