@@ -57,7 +57,7 @@ def show_command(source: StackSource, *, name: str, owner: str | None, as_json: 
     connection = options.connect(source)
     sweep, generation = connection.generation(name, owner)
     record = generation.record
-    values = {
+    values: dict[str, Any] = {
         "sweep": sweep,
         "owner": sweep.partition("/")[0],
         "nonce": generation.nonce,
@@ -65,6 +65,7 @@ def show_command(source: StackSource, *, name: str, owner: str | None, as_json: 
     }
     if record is not None:
         values |= _record(record)
+        values["options"] = {name: value for name, value in record.options.items() if name not in _TABLE_SAYS}
     values |= _asked(generation)
     if as_json:
         more = {"blocks": _blocks(generation), "submissions": [_submission(entry) for entry in generation.entries]}
@@ -128,7 +129,7 @@ def _record(record: "Record") -> dict[str, Any]:
         "digest": record.digest,
         "commit": record.commit,
         "dirty": record.dirty,
-        "options": {name: value for name, value in record.options.items() if name not in _TABLE_SAYS},
+        "options": dict(record.options),
     }
 
 
