@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -132,21 +133,28 @@ def serve(home: Home, *, port: int, cores: int | None, runner: str, ready_fd: in
 
 
 @contextmanager
-def _holding(home: Home) -> Iterator[bool]:
+def _holding(home: Home, *, patience_seconds: float = 0) -> Iterator[bool]:
     """Hold the folder, so that no other account comes up there or is wiped; whether nobody else holds it."""
+    deadline = time.monotonic() + patience_seconds
     with home.lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        while not (ours := _locked(lock)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield ours
+
+
+def _locked(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _wipe(home: Home) -> None:
     """Wipe the folder, unless another account is just coming up there."""
     if home.folder.exists():
-        with _holding(home) as ours:
+        # The threads of a process that was killed hold the folder a moment longer than its first one.
+        with _holding(home, patience_seconds=2) as ours:
             if ours:
                 home.wipe()
 
