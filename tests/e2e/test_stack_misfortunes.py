@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from emulator.server import EmulatorServer
+
 SPOT = "c5a-large-spot"
 BATCH_POLICY = "arn:aws:iam::aws:policy/service-role/AWSBatchServiceRole"
 
@@ -85,4 +87,30 @@ def test_an_environment_goes_before_its_role_and_is_stuck_without_it(make_stack:
     assert not account.queues(), "queues go first"
     account.client("iam").attach_role_policy(RoleName=role, PolicyArn=BATCH_POLICY)
     assert destroying.wait(timeout=120) == 0
+    assert account.inventory() == before
+
+
+def test_credentials_of_another_account_neither_update_nor_destroy_a_stack_that_names_its_own(
+    make_stack: Callable[..., Any],
+) -> None:
+    """The engine destroys with the provider of the last update, so the key must have been there then."""
+    stack = make_stack()
+    account, before = stack.account, stack.account.inventory()
+    stack.pulumi("config", "set", "--path", "--type", "string", "aws:allowedAccountIds[0]", "123456789012")
+    stack.up()
+    deployed = account.inventory()
+    with EmulatorServer(account_id="999999999999") as other:
+        for command in ("up", "destroy"):
+            refused = subprocess.run(
+                ["pulumi", command, "--yes", "--skip-preview", "--non-interactive"],
+                cwd=stack.folder,
+                env={**stack.home.process_environment(), "AWS_ENDPOINT_URL": other.url},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert refused.returncode != 0
+            assert "AWS account ID not allowed: 999999999999" in refused.stdout + refused.stderr
+    assert account.inventory() == deployed
+    stack.destroy()
     assert account.inventory() == before
