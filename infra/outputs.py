@@ -13,6 +13,9 @@ from typing import Any, Final
 
 SCHEMA_VERSION: Final = 1
 
+DEFINITION_PREFIX: Final = "rl-batch-"
+"""What the names of every stack's job definitions begin with."""
+
 _DEPLOY_AGAIN: Final = "Run `pulumi up` with the infra program that this submitter came with."
 _MASKED: Final = "[secret]"
 
@@ -95,7 +98,7 @@ def definition_prefix(execution_role_arn: str) -> str:
     A name is all that a policy can tell job definitions apart by, and whoever may submit one gets the roles and the
     secret in it; so the name says which stack's they are, by the role that reads that secret.
     """
-    return f"rl-batch-{hashlib.sha256(execution_role_arn.encode()).hexdigest()[:8]}-"
+    return f"{DEFINITION_PREFIX}{hashlib.sha256(execution_role_arn.encode()).hexdigest()[:8]}-"
 
 
 def stack_outputs(**values: Any) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
+from infra.outputs import DEFINITION_PREFIX
 from submitter.aws_errors import THROTTLED, error_code, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
-from submitter.plan import DEFINITION_PREFIX
 from submitter.session import Clock, aws_time, client_config
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Batch:
             f"{found['jobDefinitionName']}:{found['revision']}"
             for page in pages
             for found in page["jobDefinitions"]
-            if found["jobDefinitionName"].startswith(f"{DEFINITION_PREFIX}-")
+            if found["jobDefinitionName"].startswith(DEFINITION_PREFIX)
             and found.get("containerProperties", {}).get("jobRoleArn") == job_role_arn
         )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from submitter.batch import Batch
 from submitter.errors import UsageError
-from submitter.history import CANCEL, VOID, Entry, Generation, Place
+from submitter.history import CANCEL, VOID, Choose, Entry, Generation, Place
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import CANCEL_REASON, FINAL
@@ -19,9 +19,6 @@ from submitter.writer import Writer
 
 _CHILDREN_SECONDS: Final = 10
 """Until an array that was just submitted has its children, about."""
-
-Choose = Callable[[Generation], NumberSet]
-"""Which runs of a generation are to be cancelled."""
 
 
 class Cancels:

@@ -1,6 +1,6 @@
 """What the ledger's entries say about a sweep: its runs, their numbers, and in which job each of them stands. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -232,3 +232,7 @@ class Generation:
     def newest(self) -> dict[int, Place]:
         """Return, for each run that stands somewhere, the newest slot that it stands in."""
         return {number: place for place in self.places() for number in place.slot.runs}
+
+
+Choose = Callable[[Generation], NumberSet]
+"""Which runs of a generation a cancel or a retry is about."""

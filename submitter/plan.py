@@ -25,8 +25,6 @@ MIN_TIMEOUT_SECONDS: Final = 60
 MAX_TIMEOUT_SECONDS: Final = 2**31 - 1
 MAX_ATTEMPTS: Final = 10
 
-DEFINITION_PREFIX: Final = "rl-batch"
-
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:

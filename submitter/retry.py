@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from submitter import capacity
 from submitter.errors import UsageError
-from submitter.history import RETRY, Entry, Generation, Place
+from submitter.history import RETRY, Choose, Entry, Generation, Place
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec, default_attempts, job_definition
 from submitter.reasons import FINAL
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from submitter.ledger import Ledger
     from submitter.session import Clock
     from submitter.status import StatusReader
-
-Choose = Callable[[Generation], NumberSet]
-"""Which runs of a generation may be sent again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from submitter import images, plan
 from submitter.cli.outfit import digest_now
 from submitter.cli.output import note
 from submitter.errors import ConfigurationError
-from submitter.history import Generation
+from submitter.history import Choose, Generation
 from submitter.numbers import NumberSet
 from submitter.preflight import check_image
 from submitter.request import find_queue
-from submitter.retry import Changes, Choose
+from submitter.retry import Changes
 from submitter.secrets import collect
 from submitter.selection import Selection
 from submitter.tracking import API_KEY, api_key

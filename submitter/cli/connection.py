@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     import boto3
 
     from submitter.diagnosis import Finding
+    from submitter.history import Choose
     from submitter.links import Links
     from submitter.logs import Line, LogReader, Part
     from submitter.prune import Pruning
     from submitter.repro import Repro
     from submitter.request import Prepared
-    from submitter.retry import Changes, Choose, Retried
+    from submitter.retry import Changes, Retried
     from submitter.secrets import Secrets
     from submitter.selection import Selection
     from submitter.status import RunStatus, StatusReader, SweepStatus

@@ -20,9 +20,9 @@ from emulator.faults import Rule
 from emulator.server import EmulatorServer
 from infra.outputs import Queue, StackOutputs, stack_outputs
 from submitter.batch import Batch
-from submitter.cancel import Choose, cancel
+from submitter.cancel import cancel
 from submitter.cli.main import execute
-from submitter.history import Generation, Record
+from submitter.history import Choose, Generation, Record
 from submitter.ledger import Ledger
 from submitter.logs import LogReader
 from submitter.numbers import NumberSet
