@@ -14,7 +14,7 @@ from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.reasons import CANCEL_REASON, FINAL
 from submitter.session import Clock
-from submitter.settle import Open, Patience, Settling, shown_by
+from submitter.settle import Cause, Open, Patience, Settling, shown_by
 from submitter.writer import Writer
 
 _CHILDREN_SECONDS: Final = 10
@@ -44,23 +44,24 @@ class Cancels:
                     opens.append(found)
                 else:
                     now[found.n - 1] = found
-            if seconds := self._end(list(_before(now, cancel)), cancel.runs):
-                opens.append(Open(seconds))
+            opens += self._end(list(_before(now, cancel)), cancel.runs)
             if not opens:
                 now[cancel.n - 1] = self._ledger.done(self._sweep, cancel)
             waiting += opens
         return now, waiting
 
-    def _end(self, places: Sequence[Place], runs: NumberSet) -> float:
-        """End the jobs of these runs; return for how many seconds at most there may be more of them, or 0."""
+    def _end(self, places: Sequence[Place], runs: NumberSet) -> list[Open]:
+        """End the jobs of these runs; return why there may be more of them."""
         known = self._batch.describe(place.slot.sent for place in places if place.slot.sent)
         jobs: list[str] = []
-        more = 0.0
+        opens: list[Open] = []
         for place in places:
             job = known.get(place.slot.sent or "")
             if job is None:
-                if place.slot.sent:  # AWS has forgotten it, or does not show it yet
-                    more = max(more, shown_by(place.entry) - self._batch.described_at + 1)
+                # What should have been shown by now, AWS has forgotten.
+                seconds = shown_by(place.entry) - self._batch.described_at + 1
+                if place.slot.sent and seconds > 0:
+                    opens.append(Open(Cause.NOT_SHOWN, seconds))
                 continue
             if job["status"] in FINAL:
                 continue
@@ -68,10 +69,10 @@ class Cancels:
                 jobs.append(job["jobId"])
             else:
                 if job["status"] == "SUBMITTED":  # its children are made after that
-                    more = max(more, _CHILDREN_SECONDS)
+                    opens.append(Open(Cause.NO_CHILDREN, _CHILDREN_SECONDS))
                 jobs += [child for number, child in place.jobs().items() if number in runs]
         self._batch.terminate_all(jobs, CANCEL_REASON)
-        return more
+        return opens
 
 
 def cancel(

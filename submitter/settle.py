@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from operator import attrgetter
 from typing import Final
 
 from submitter.batch import Batch
@@ -25,13 +27,22 @@ REMEMBERED: Final = 6 * 86400
 
 _FIRST_LOOK_SECONDS: Final = 5
 _LAST_LOOK_SECONDS: Final = 30
-"""The wait between two looks at open slots doubles from the first to the last."""
+"""The wait between two looks at what is open doubles from the first to the last."""
+
+
+class Cause(Enum):
+    """Why something cannot be decided or done yet, in words."""
+
+    ANSWER_LOST = "AWS's answer to an earlier submission was lost: looking whether it made its jobs"
+    NOT_SHOWN = "AWS has accepted a job and does not show it yet: waiting until it can be ended"
+    NO_CHILDREN = "AWS has not made the runs of a new array yet: waiting until they can be ended"
 
 
 @dataclass(frozen=True)
 class Open:
-    """A slot that cannot be decided yet; `seconds` is how long that takes at most."""
+    """What cannot be decided or done yet; `seconds` is how long that takes at most."""
 
+    cause: Cause
     seconds: float
 
 
@@ -91,12 +102,12 @@ class Settling:
         if slot.name in self._nothing_under_way:
             decided_after = min(decided_after, self._nothing_under_way[slot.name] + LISTING_LAG)
         if date <= decided_after:
-            return Open(decided_after - date + 1)
+            return Open(Cause.ANSWER_LOST, decided_after - date + 1)
         return self.record(entry, {place.index: VOID})
 
 
 class Patience:
-    """The waits between two looks at open slots, and what is said about them.
+    """The waits between two looks at what is open, and what is said about them.
 
     Args:
         clock: This machine's.
@@ -108,12 +119,10 @@ class Patience:
         self._seconds = _FIRST_LOOK_SECONDS
 
     def wait(self, found: Iterable[Entry | Open]) -> None:
-        """Wait when any of the slots that were looked at is still open, each time longer."""
-        if seconds := max((one.seconds for one in found if isinstance(one, Open)), default=0.0):
-            self.sleep(
-                "AWS's answer to an earlier submission was lost: looking whether it made its jobs, "
-                f"for {duration(seconds)} at most."
-            )
+        """Wait when anything that was looked at is still open, each time longer; what may take longest is told."""
+        if opens := [one for one in found if isinstance(one, Open)]:
+            longest = max(opens, key=attrgetter("seconds"))
+            self.sleep(f"{longest.cause.value}, for {duration(longest.seconds)} at most.")
 
     def sleep(self, why: str) -> None:
         """Say why, and wait."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emulator.batch import scheduler
 from submitter import plan
 from submitter.errors import UsageError
 from submitter.history import Generation
@@ -159,6 +160,52 @@ def test_a_request_that_arrives_after_the_cancel_was_written_is_ended(
     machine.cancel()
     assert len(machine.jobs_by_name()) == 1
     wait_until(lambda: not live_jobs(machine))
+
+
+def only_about(machine: Any, sentence: str) -> bool:
+    """Whether the user was told to wait, and each time for this."""
+    return bool(machine.said) and all(said.startswith(sentence) for said in machine.said)
+
+
+def test_who_waits_for_a_lost_answer_is_told_so(
+    make_machine: Callable[[], Any], killed: Killed, wait_until: WaitUntil
+) -> None:
+    machine = make_machine()
+    machine.server.control.delay_listing(59)
+    with killed(machine.batch, "submit", before=False):
+        machine.run([1, 2], command=LONG)
+    other = make_machine()
+    other.cancel()
+    assert only_about(other, "AWS's answer to an earlier submission was lost: looking whether it made its jobs, for ")
+    assert ended(other, wait_until) == ["cancelled"] * 2
+
+
+def test_who_waits_until_aws_shows_a_job_is_told_so(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DescribeJobs, too, may need a while to show a new job."""
+    machine.run([1, 2], command=LONG)
+    describe, shown = machine.batch.describe, machine.clock.now() + 30
+
+    def late(ids: Any) -> dict[str, Any]:
+        found: dict[str, Any] = describe(ids)
+        return found if machine.batch.described_at >= shown else {}
+
+    monkeypatch.setattr(machine.batch, "describe", late)
+    machine.cancel()
+    assert only_about(machine, "AWS has accepted a job and does not show it yet: waiting until it can be ended, for ")
+    assert machine.ledger.entries("ada/first")[-1].done
+    assert machine.calls("batch")["TerminateJobs"] == 1
+
+
+def test_who_waits_for_the_runs_of_a_new_array_is_told_so(
+    machine: Any, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "ADMISSION_SECONDS", 0.5)
+    machine.run(range(1, 7), command=LONG)
+    machine.cancel(only(2))
+    assert only_about(
+        machine, "AWS has not made the runs of a new array yet: waiting until they can be ended, for 10 s at most."
+    )
+    wait_until(lambda: machine.statuses()[1] == "cancelled")
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
