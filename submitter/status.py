@@ -145,7 +145,7 @@ class StatusReader:
             if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, before.cancelled)):
                 entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
         generation = Generation(entries)
-        look = _Look(generation, parents, unknown, self._spot, date)
+        look = _Look(generation, parents, unknown, spot=self._spot, failed=self._failed, date=date)
         under_way = any(parent["status"] not in FINAL for parent in parents.values())
         if not runs:
             return SweepStatus(sweep=sweep, generation=generation, counts=look.counts(), under_way=under_way)
@@ -194,6 +194,13 @@ class StatusReader:
             ends[number] = state(job, cancelled=asked), reason(job, spot=spot, cancelled=asked)
         return _grouped(ends)
 
+    def _failed(self, place: Place, cancelled: NumberSet) -> NumberSet:
+        """Return which runs of an array under way have failed by themselves, up to 1,000 of its failed ones a call."""
+        numbers = {child: number for number, child in place.jobs().items()}
+        children = self._batch.children(str(place.slot.sent), "FAILED")
+        known = ((numbers[child["jobId"]], child) for child in children)
+        return NumberSet(n for n, child in known if state(child, cancelled=n in cancelled) == "failed")
+
     def _spot(self, queue: str) -> bool:
         found = self._contract.queues.get(queue)
         return found is not None and found.purchase == "spot"
@@ -207,10 +214,13 @@ class _Look:
         generation: Generation,
         parents: Mapping[str, Mapping[str, Any]],
         unknown: set[str],
+        *,
         spot: Callable[[str], bool],
+        failed: Callable[[Place, NumberSet], NumberSet],
         date: float,
     ) -> None:
-        self._generation, self._parents, self._unknown, self._spot = generation, parents, unknown, spot
+        self._generation, self._parents, self._unknown = generation, parents, unknown
+        self._spot, self._failed = spot, failed
         self._date = date  # AWS's, of the parents
         self._newest = generation.newest()
 
@@ -237,13 +247,17 @@ class _Look:
             return Counter({DECIDING: len(numbers)})
         summary = self._parents.get(slot.sent or "", {}).get("arrayProperties", {}).get("statusSummary", {})
         counts = Counter({name.lower(): count for name, count in summary.items() if count})
-        if not 0 < counts.total() <= len(numbers):
+        counts["failed"] -= len(slot.runs) - len(numbers)  # what was sent again since had failed here
+        if counts["failed"] < 0 or not 0 < counts.total() <= len(numbers):
             return Counter({status: len(numbers)})
         counts[status] += len(numbers) - counts.total()  # children that are not made yet
-        # The summary does not tell cancelled ones from failed ones; when the array has ended, its children do.
-        cancelled = min(counts["failed"], len(self._generation.cancelled & set(numbers)))
-        counts["failed"] -= cancelled
-        counts[CANCELLED] += cancelled
+        asked = self._generation.cancelled & NumberSet(numbers)
+        if asked and counts["failed"]:
+            # The summary does not tell cancelled ones from failed ones. The list of them may be some moments newer.
+            failed = min(counts["failed"], len(self._failed(place, asked) & NumberSet(numbers)))
+            cancelled = min(counts["failed"] - failed, len(asked))
+            counts["failed"] -= cancelled
+            counts[CANCELLED] += cancelled
         return +counts
 
     def _nowhere(self, number: int) -> str:

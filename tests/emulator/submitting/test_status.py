@@ -1,8 +1,10 @@
 """How runs stand, from the ledger and Batch together."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +73,48 @@ def test_counts_of_a_running_sweep_take_one_query_and_one_call(machine: Any, wai
     assert not status.over
     assert machine.calls("batch") - before["batch"] == {"DescribeJobs": 1}
     assert machine.calls("dynamodb") - before["dynamodb"] == {"Query": 1}
+
+
+def fails_or_goes_on(folder: Path) -> str:
+    """A command that fails for seed 1; for other seeds it says so by a file, and goes on when it is told to end."""
+    return f"test {{seed}} != 1 && trap '' TERM && touch {folder}/{{seed}} && while :; do sleep 1; done"
+
+
+def test_counts_of_a_partly_cancelled_array_under_way_tell_the_failed_from_the_cancelled(
+    machine: Any, wait_until: WaitUntil, tmp_path: Path
+) -> None:
+    """Run 1 had failed when it was cancelled, run 2 takes its time to end, run 8 ends at once as it never ran."""
+    machine.run(range(1, 9), command=fails_or_goes_on(tmp_path))
+    wait_until(lambda: machine.statuses()[0] == "failed" and {file.name for file in tmp_path.iterdir()} == {"2", "3"})
+    machine.cancel(lambda _: NumberSet([1, 2, 8]))
+    wait_until(lambda: machine.statuses()[7] == "cancelled")
+    before = machine.calls("batch")
+    counts = machine.status().counts
+    assert machine.calls("batch") - before == {"DescribeJobs": 1, "ListJobs": 1}
+    assert counts == Counter(machine.statuses())
+    assert (counts["failed"], counts["cancelled"]) == (1, 1)
+
+
+def test_counts_of_an_array_with_cancelled_runs_take_one_call_until_one_has_ended(
+    machine: Any, wait_until: WaitUntil, tmp_path: Path
+) -> None:
+    machine.run([2, 3], command=fails_or_goes_on(tmp_path))
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    machine.cancel(lambda _: NumberSet([1]))
+    before = machine.calls("batch")
+    assert machine.status().counts == {"running": 2}
+    assert machine.calls("batch") - before == {"DescribeJobs": 1}
+
+
+def test_counts_of_an_array_under_way_leave_out_what_was_sent_again(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run(range(1, 4), command="test {seed} != 1 && exec sleep 600")
+    wait_until(lambda: machine.status().counts == {"failed": 1, "running": 2})
+    machine.retry()  # there is no core for it before run 3 has ended
+    wait_until(lambda: machine.statuses() == ["starting", "running", "running"])
+    assert machine.status().counts == {"starting": 1, "running": 2}
+    machine.cancel(lambda _: NumberSet([3]))
+    wait_until(lambda: machine.statuses() == ["failed", "running", "cancelled"])
+    assert machine.status().counts == {"failed": 1, "running": 1, "cancelled": 1}
 
 
 def test_a_reclaimed_run_says_so_in_its_next_attempt(machine: Any, wait_until: WaitUntil) -> None:
