@@ -49,8 +49,9 @@ class ContainerPlan:
 
     @property
     def runs(self) -> Iterator[Run]:
-        """The runs in order."""
-        return iter(self.asked.runs.runs())
+        """The runs in order, without seeds where the command has none."""
+        runs = self.asked.runs.runs()
+        return iter(runs.unseeded() if self.asked.template.seedless else runs)
 
     def command(self, run: Run) -> str:
         """Return the text that the shell gets for one run."""

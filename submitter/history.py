@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec
-from submitter.sweep import Runs, RunTable
+from submitter.sweep import Run, Runs, RunTable
 from submitter.template import Template
 from submitter.writer import Writer
 
@@ -173,6 +173,11 @@ class Generation:
         for entry in self.entries:
             table += entry.added
         return table
+
+    def runs(self, numbers: NumberSet | None = None) -> Sequence[Run]:
+        """Return the runs with these numbers, or all of them, as people know them: only those of a seed have one."""
+        runs = self.table.runs(numbers)
+        return runs.unseeded() if self.record is not None and self.record.template().seedless else runs
 
     def places(self) -> Iterator[Place]:
         """Yield every slot that was sent or may have been, oldest first."""

@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 from submitter.errors import UsageError
 from submitter.grid import next_value
 from submitter.sweep import Row
+from submitter.template import SEED
 
 FAILED: Final = frozenset({"failed", "cancelled"})
 """The statuses that `--failed` chooses."""
@@ -28,7 +29,7 @@ class Choosable(Protocol):
 
     @property
     def seed(self) -> int | None:
-        """Its seed."""
+        """Its seed; None where the command has none."""
 
 
 RunT = TypeVar("RunT", bound=Choosable)
@@ -61,13 +62,17 @@ class Selection:
         Raises:
             UsageError: A condition names no axis of the sweep, or no run meets all of them.
         """
-        conditions = [condition for text in self.where for condition in _conditions(text, axes)]
+        seeded = any(run.seed is not None for run in runs)
+        if self.seed is not None and not seeded:
+            raise UsageError("The runs of the sweep have no seed.", "Choose them with --index or --where.")
+        names = (*axes, SEED) if seeded else axes
+        conditions = [condition for text in self.where for condition in _conditions(text, names)]
         chosen = [
             run
             for run in runs
             if (self.seed is None or run.seed == self.seed)
             and (self.index is None or run.number == self.index)
-            and all(values_of(run, axes)[name] == value for name, value in conditions)
+            and all(values_of(run, axes).get(name) == value for name, value in conditions)
             and (not self.failed or getattr(run, "status", None) in FAILED)
         ]
         if not chosen:
@@ -82,32 +87,38 @@ class Selection:
         """
         chosen = self.choose(runs, axes)
         if len(chosen) > 1:
+            how = "--index, --seed or --where" if chosen[0].seed is not None else "--index or --where"
             raise UsageError(
                 f"{len(chosen):,} runs are like that, and only one can be chosen.",
-                f"Choose with --index, --seed or --where among: {_choices(chosen, axes)}.",
+                f"Choose with {how} among: {_choices(chosen, axes)}.",
             )
         return chosen[0]
 
 
 def values_of(run: Choosable, axes: Sequence[str]) -> dict[str, str]:
-    """Return a run's parameters and its seed by name."""
+    """Return a run's parameters and its seed, if it has one, by name."""
     values = dict(zip(axes, run.row, strict=True))
-    return values if run.seed is None else {**values, "seed": str(run.seed)}
+    return values if run.seed is None else {**values, SEED: str(run.seed)}
 
 
 def label(run: Choosable, axes: Sequence[str]) -> str:
-    """Return what tells a run from the others of its sweep: `env-id=CartPole-v1 seed=3`."""
-    return " ".join(f"{name}={value}" for name, value in values_of(run, axes).items()) or f"run {run.number}"
+    """Return what tells a run from the others of its sweep: `env-id=CartPole-v1 seed=3`, or without seeds `run=3`."""
+    return " ".join([*_values(run, axes), *([f"run={run.number}"] if run.seed is None else [])])
 
 
-def _conditions(text: str, axes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _values(run: Choosable, axes: Sequence[str]) -> list[str]:
+    return [f"{name}={value}" for name, value in values_of(run, axes).items()]
+
+
+def _conditions(text: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     at = 0
     while at <= len(text):
         name, equals, _ = text[at:].partition("=")
-        if not equals or name.strip() not in {*axes, "seed"}:
+        if not equals or name.strip() not in names:
+            written = ", ".join(f"{name}=VALUE" for name in names)
             raise UsageError(
                 f"--where {text} does not name a parameter of the sweep.",
-                f"Write one of {', '.join(f'{axis}=VALUE' for axis in (*axes, 'seed'))}.",
+                f"Write one of {written}." if names else "It has none; choose with --index.",
             )
         if (found := next_value(text, at + len(name) + 1)) is None:
             raise UsageError(f"--where {text} is not well quoted.", 'A quote inside of quotes is written as "".')
@@ -117,5 +128,6 @@ def _conditions(text: str, axes: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _choices(runs: Sequence[Choosable], axes: Sequence[str]) -> str:
-    shown = [f"{run.number} ({label(run, axes)})" for run in runs[:_MOST_CHOICES]]
+    values = [(run.number, " ".join(_values(run, axes))) for run in runs[:_MOST_CHOICES]]
+    shown = [f"{number} ({text})" if text else str(number) for number, text in values]
     return ", ".join(shown) + (", ..." if len(runs) > _MOST_CHOICES else "")

@@ -51,7 +51,7 @@ class RunStatus:
     Attributes:
         number: The run's number in its sweep.
         row: Its parameters, in the order of the sweep's axes.
-        seed: Its seed.
+        seed: Its seed; None where the command has none.
         status: See :data:`OVER`.
         reason: Why, in words.
         attempts: How many attempts have begun; None when AWS has forgotten.
@@ -149,7 +149,7 @@ class StatusReader:
         under_way = any(parent["status"] not in FINAL for parent in parents.values())
         if not runs:
             return SweepStatus(sweep=sweep, generation=generation, counts=look.counts(), under_way=under_way)
-        chosen = generation.table.runs() if choose is None else choose(generation)
+        chosen = generation.runs() if choose is None else choose(generation)
         jobs = look.jobs()
         told = look.runs(chosen, self._batch.describe(jobs[run.number] for run in chosen if run.number in jobs))
         counts = look.counts() if choose else Counter(run.status for run in told)

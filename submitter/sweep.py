@@ -203,6 +203,10 @@ class Runs(Sequence[Run]):
         number = self.numbers[range(len(self))[index]]
         return Run(number, *self.table[number - 1])
 
+    def unseeded(self) -> list[Run]:
+        """Return the runs of a command without a seed: what the table tells equal jobs apart by is none."""
+        return [run._replace(seed=None) for run in self]
+
 
 def _factors(rows: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
     """Return the rows as a product of their columns where they are one, else as the single factor that they are."""

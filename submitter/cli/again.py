@@ -75,4 +75,4 @@ def _pinned(connection: "Connection", generation: Generation, image: str, queue:
 def choose_by(selection: Selection) -> Choose:
     """Return what chooses runs by their parameters: which of them have failed, `retry` finds out itself."""
     known = replace(selection, failed=False)
-    return lambda generation: NumberSet(run.number for run in known.choose(generation.table.runs(), generation.axes))
+    return lambda generation: NumberSet(run.number for run in known.choose(generation.runs(), generation.axes))

@@ -193,10 +193,10 @@ class Connection:
         from submitter.repro import repro
 
         sweep, generation = self.generation(name, owner)
-        runs = generation.table.runs()
+        runs = generation.runs()
         if selection.failed:
             numbers = NumberSet(run.number for run in self.chosen_runs(sweep, selection).runs)
-            runs = generation.table.runs(numbers)
+            runs = generation.runs(numbers)
         run = replace(selection, failed=False).choose_one(runs, generation.axes)
         return repro(sweep, generation, run, bucket=self.contract.artifacts_bucket)
 
@@ -262,7 +262,7 @@ class Connection:
         """
         known = replace(selection, failed=False)
         status = self.status.read(
-            sweep, runs=True, choose=lambda generation: known.choose(generation.table.runs(), generation.axes)
+            sweep, runs=True, choose=lambda generation: known.choose(generation.runs(), generation.axes)
         )
         return replace(status, runs=tuple(selection.choose(status.runs, status.axes)))
 

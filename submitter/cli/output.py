@@ -62,16 +62,14 @@ def status_values(status: "SweepStatus", *, each_run: bool) -> dict[str, Any]:
     """Return a status for a JSON document."""
     values: dict[str, Any] = {"sweep": status.sweep, "counts": dict(status.counts)}
     if each_run:
-        record = status.generation.record
-        seedless = record is not None and record.template().seedless
-        values["runs"] = [_run_values(run, status, seedless=seedless) for run in status.runs]
+        values["runs"] = [_run_values(run, status) for run in status.runs]
     return values
 
 
-def _run_values(run: "RunStatus", status: "SweepStatus", *, seedless: bool) -> dict[str, Any]:
+def _run_values(run: "RunStatus", status: "SweepStatus") -> dict[str, Any]:
     return {
         "number": run.number,
-        "seed": None if seedless else run.seed,
+        "seed": run.seed,
         "params": dict(zip(status.axes, run.row, strict=True)),
         "run_id": run_id(str(status.generation.nonce), run.number),
         "status": run.status,

@@ -142,7 +142,7 @@ def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
     columns: dict[str, list[object]] = {"run": [run.number for run in runs]}
     for position, axis in enumerate(status.axes):
         columns[axis] = [run.row[position] for run in runs]
-    if not (record and record.template().seedless):
+    if any(run.seed is not None for run in runs):
         columns["seed"] = [run.seed for run in runs]
     columns["state"] = [run.status for run in runs]
     columns["attempt"] = [None if run.started_at is None else run.attempts for run in runs]

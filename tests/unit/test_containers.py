@@ -9,8 +9,10 @@ from submitter.containers import ContainerPlan, Seat, docker_line, dry_run_lines
 from submitter.errors import UsageError
 
 
-def plan(*, command: str = "python train.py", seeds: str = "1-5", no_seed: bool = False) -> ContainerPlan:
-    what = WhatOptions(command=command, seeds=None if no_seed else seeds, no_seed=no_seed)
+def plan(
+    *, command: str = "python train.py", seeds: str = "1-5", no_seed: bool = False, num_jobs: int | None = None
+) -> ContainerPlan:
+    what = WhatOptions(command=command, seeds=None if no_seed else seeds, no_seed=no_seed, num_jobs=num_jobs)
     return ContainerPlan(
         name="train-1",
         nonce="abcdefghij",
@@ -41,6 +43,13 @@ def test_a_docker_line_is_cleanrls_with_the_key_named_only() -> None:
 def test_runs_without_a_seed_have_no_wandb_id() -> None:
     (line,) = dry_run_lines(plan(no_seed=True), places(1, 1, None))
     assert "WANDB_RUN_ID" not in line
+
+
+def test_equal_runs_without_a_seed_have_numbers_only() -> None:
+    agents = plan(command="wandb agent x", no_seed=True, num_jobs=3)
+    assert [(run.number, run.seed, agents.command(run)) for run in agents.runs] == [
+        (number, None, "wandb agent x") for number in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,36 @@ def test_an_ambiguous_choice_of_one_lists_the_candidates() -> None:
     assert "3 (env-id=CartPole-v1 lr=0.1 seed=2), 4 (env-id=Acrobot-v1 lr=0.1 seed=2)" in str(refused.value.remedy)
 
 
-def test_a_run_without_seed_and_parameters_is_called_by_its_number() -> None:
-    (run,) = RunTable.product([()], [None]).runs()
-    assert label(run, ()) == "run 1"
+def test_runs_of_a_command_without_a_seed_are_told_apart_by_their_numbers() -> None:
+    """The table tells equal jobs apart by numbers where seeds would stand: nobody is shown those."""
+    plain = RunTable.from_pairs([((), None), ((), 2), ((), 3)]).runs().unseeded()
+    assert [label(run, ()) for run in plain] == ["run=1", "run=2", "run=3"]
+    with pytest.raises(UsageError) as refused:
+        Selection().choose_one(plain, ())
+    assert refused.value.remedy == "Choose with --index or --where among: 1, 2, 3."
+    rows = RunTable.product([("a",), ("b",)], [None, 2]).runs().unseeded()
+    assert [label(run, ("x",)) for run in rows] == ["x=a run=1", "x=b run=2", "x=a run=3", "x=b run=4"]
+    assert [run.number for run in Selection(where=("x=b",)).choose(rows, ("x",))] == [2, 4]
+    with pytest.raises(UsageError) as refused:
+        Selection(where=("x=b",)).choose_one(rows, ("x",))
+    assert refused.value.remedy == "Choose with --index or --where among: 2 (x=b), 4 (x=b)."
+
+
+@pytest.mark.parametrize(
+    ("selection", "axes", "message", "remedy"),
+    [
+        (Selection(seed=2), ("x",), "The runs of the sweep have no seed.", "Choose them with --index or --where."),
+        (Selection(where=("seed=2",)), ("x",), "--where seed=2 does not name a parameter", "Write one of x=VALUE."),
+        (Selection(where=("seed=2",)), (), "--where seed=2 does not name a parameter", "It has none"),
+    ],
+)
+def test_runs_without_a_seed_cannot_be_chosen_by_one(
+    selection: Selection, axes: tuple[str, ...], message: str, remedy: str
+) -> None:
+    runs = RunTable.product([("a",) * len(axes)], [None, 2]).runs().unseeded()
+    with pytest.raises(UsageError, match=message) as refused:
+        selection.choose(runs, axes)
+    assert str(refused.value.remedy).startswith(remedy)
 
 
 def test_failed_are_those_that_failed_or_were_cancelled() -> None:

@@ -275,6 +275,13 @@ def test_a_sweep_without_seeds_shows_none(submitter: Submitter) -> None:
     runs = submitter("status", "first", "--runs", "--json").document["runs"]
     assert [(run["number"], run["seed"]) for run in runs] == [(1, None), (2, None)]
     assert "seed" not in submitter("status", "first", "--runs").out
+    assert sorted(submitter("logs", "first").out.splitlines()) == ["run=1 | agent", "run=2 | agent"]
+    assert [json.loads(line)["seed"] for line in submitter("logs", "first", "--json").out.splitlines()] == [None] * 2
+    for command in ("status", "logs", "repro", "retry"):
+        refused = submitter(command, "first", "--seed", "2")
+        assert (refused.code, "The runs of the sweep have no seed." in refused.err) == (2, True)
+    assert "Choose with --index or --where among: 1, 2." in submitter("repro", "first").err
+    assert submitter("repro", "first", "--index", "2", "--json").document["seed"] is None
 
 
 def test_runs_that_never_started_have_no_attempt_in_the_table(submitter: Submitter, server: EmulatorServer) -> None:
