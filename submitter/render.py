@@ -32,11 +32,6 @@ def document(kind: str, values: Mapping[str, Any], *, indent: int | None = 2) ->
     return json.dumps({"schema": f"rl-batch/{kind}/v1", **values}, indent=indent, ensure_ascii=False)
 
 
-def json_line(values: Mapping[str, Any]) -> str:
-    """Return one object of a stream of them, on one line."""
-    return json.dumps(values, ensure_ascii=False)
-
-
 def count(number: int, noun: str) -> str:
     """Return `1 run`, `3 runs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -18,7 +18,8 @@ _INTRODUCTION: Final = """\
   `submitter run --queue`. What skips a question (`--yes`) may not.
 - Results go to standard output, everything else to standard error. `--json` prints one document, whose `schema` names
   its kind and version: `rl-batch/status/v1` is described by [schemas/status.json](schemas/status.json). `logs --json`
-  and `status --watch --json` print an object a line.
+  prints such a document a line ([schemas/log-line.json](schemas/log-line.json)), and so does `status --watch --json`
+  whenever something has changed.
 - Exit codes: 0 done; 1 runs failed or were cancelled (`run --wait`, `wait`), or you answered no; 2 usage; 3 stack,
   configuration or credentials; 4 AWS refused or cannot be reached; 124 the time of `wait --timeout` is up;
   130 interrupted.

@@ -120,7 +120,7 @@ class _Printer:
     def _text(self, line: "Line") -> str:
         if self._as_json:
             values = {"run": line.run, "seed": self._runs[line.run].seed, "attempt": line.attempt, "at_ms": line.at_ms}
-            return render.json_line({**values, "message": line.message})
+            return render.document("log-line", {**values, "message": line.message}, indent=None)
         several = len(self._runs) > 1 and self._folder is None
         return f"{self._labels[line.run]} | {line.message}" if several else line.message
 

@@ -67,7 +67,7 @@ def status_command(
     sweep = connection.full_name(name, owner)
     each_run = runs or bool(selection)
     if watch:
-        _watch(connection, sweep, selection if each_run else None, poll=poll, as_json=as_json)
+        _watch(connection, sweep, selection, each_run=each_run, poll=poll, as_json=as_json)
         return
     if each_run:
         status = connection.with_links(connection.chosen_runs(sweep, selection))
@@ -76,16 +76,16 @@ def status_command(
     if as_json:
         click.echo(render.document("status", status_values(status, each_run=each_run)))
         return
-    click.echo(_headline(status))
-    if selection:
-        click.echo(f"Chosen are {counts_text(Counter(run.status for run in status.runs))}")
+    click.echo("\n".join(_headlines(status, selection)))
     if each_run:
         click.echo(_table(status, status.runs))
     point_to_failed(status)
 
 
-def _watch(connection: "Connection", sweep: str, selection: Selection | None, *, poll: float, as_json: bool) -> None:
-    """Show a sweep until it is over: in place on a terminal, else a line whenever the counts have changed."""
+def _watch(
+    connection: "Connection", sweep: str, selection: Selection, *, each_run: bool, poll: float, as_json: bool
+) -> None:
+    """Show a sweep until it is over: in place on a terminal, else the counts whenever they have changed."""
     live = Live(sys.stdout) if sys.stdout.isatty() and not as_json else None
     tell, complain = Teller(click.echo), Teller(note)
     frame = ""
@@ -93,12 +93,12 @@ def _watch(connection: "Connection", sweep: str, selection: Selection | None, *,
     def show(status: "SweepStatus") -> None:
         nonlocal frame
         if live is not None:
-            frame = _frame(connection, status, live.rows)
+            frame = _frame(connection, status, selection, live.rows)
             live.show(frame)
         elif as_json:
-            tell(render.document("status", status_values(status, each_run=selection is not None), indent=None))
+            tell(render.document("status", status_values(status, each_run=each_run), indent=None))
         else:
-            tell(_headline(status))
+            tell("\n".join(_headlines(status, selection)))
 
     def trouble(error: SubmitterError) -> None:
         if live is not None:
@@ -107,12 +107,14 @@ def _watch(connection: "Connection", sweep: str, selection: Selection | None, *,
             complain(trouble_text(error))
 
     with runs_go_on(sweep):
-        connection.wait(sweep, selection=selection, poll_seconds=poll, seen=show, troubled=trouble)
+        chosen = selection if each_run else None
+        connection.wait(sweep, selection=chosen, poll_seconds=poll, seen=show, troubled=trouble)
 
 
-def _frame(connection: "Connection", status: "SweepStatus", rows: int) -> str:
+def _frame(connection: "Connection", status: "SweepStatus", selection: Selection, rows: int) -> str:
     """Return what is shown of a status on a terminal with room for so many lines."""
-    lines = [f"{time.strftime('%H:%M:%S')}  {_headline(status)}"]
+    first, *more = _headlines(status, selection)
+    lines = [f"{time.strftime('%H:%M:%S')}  {first}", *more]
     if not status.runs:
         total = max(1, sum(status.counts.values()))
         bars = [
@@ -121,7 +123,9 @@ def _frame(connection: "Connection", status: "SweepStatus", rows: int) -> str:
             if (count := status.counts.get(state))
         ]
         return "\n".join([*lines, render.table(("state", "runs", ""), bars)])
-    room = rows - 2 if len(status.runs) <= rows - 2 else max(1, rows - 3)
+    room = rows - len(lines) - 1  # under the table's own head
+    if len(status.runs) > room:
+        room = max(1, room - 1)
     shown = sorted(status.runs, key=lambda run: _ORDER.index(run.status))[:room]
     shown.sort(key=lambda run: run.number)
     linked = connection.with_links(replace(status, runs=tuple(shown)))
@@ -131,8 +135,12 @@ def _frame(connection: "Connection", status: "SweepStatus", rows: int) -> str:
     return "\n".join(lines)
 
 
-def _headline(status: "SweepStatus") -> str:
-    return f"{status.sweep}: {counts_text(status.counts)}"
+def _headlines(status: "SweepStatus", selection: Selection) -> list[str]:
+    """Return the counts, and those of the chosen runs where not all are."""
+    lines = [f"{status.sweep}: {counts_text(status.counts)}"]
+    if selection:
+        lines.append(f"Chosen are {counts_text(Counter(run.status for run in status.runs))}")
+    return lines
 
 
 def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:

@@ -17,6 +17,13 @@ def check(printed: str, kind: str) -> None:
     Draft202012Validator(schema).validate(json.loads(printed))
 
 
+def check_lines(printed: str, kind: str, *, count: int) -> None:
+    lines = printed.splitlines()
+    assert len(lines) == count
+    for line in lines:
+        check(line, kind)
+
+
 def test_every_document_is_as_its_schema_says(submitter: Submitter, tmp_path: Path) -> None:
     """One sweep with two parameters, runs that succeed, fail and wait, and a run that was cancelled."""
     command = (
@@ -37,12 +44,25 @@ def test_every_document_is_as_its_schema_says(submitter: Submitter, tmp_path: Pa
     check(submitter("wait", "first", "--json").out, "status")
     check(submitter("status", "first", "--json").out, "status")
     check(submitter("status", "first", "--runs", "--json").out, "status")
+    check_lines(submitter("status", "first", "--watch", "--json").out, "status", count=1)
+    check_lines(submitter("status", "first", "--watch", "--where", "a=x", "--json").out, "status", count=1)
     check(submitter("list", "--json").out, "list")
     check(submitter("show", "first", "--json").out, "show")
     check(submitter("queues", "--json").out, "queues")
     check(submitter("prune", "--sweeps-older-than", "0", "--json").out, "prune")
     script = ("--exp-script", str(tmp_path / "debug.sh"), "--json")
     check(submitter("run", "--command", "python train.py", *script).out, "docker-lines")
+
+
+def test_each_line_of_a_log_is_as_its_schema_says(submitter: Submitter, tmp_path: Path) -> None:
+    command = ("run", "--queue", QUEUE, "--image", "trainer:1", "--wait", "--poll", "0.1")
+    submitter(*command, "--name", "first", "--command", r"printf 'a \"b\"\nc\td{seed}\n'", "--num-seed", "2")
+    submitter(*command, "--name", "second", "--command", "echo agent", "--no-seed", "--num-jobs", "2")
+    check_lines(submitter("logs", "first", "--json").out, "log-line", count=4)
+    check_lines(submitter("logs", "second", "--json").out, "log-line", count=2)
+    submitter("logs", "second", "--json", "--output", str(tmp_path / "logs"))
+    for file in (tmp_path / "logs").iterdir():
+        check_lines(file.read_text(), "log-line", count=1)
 
 
 def test_what_waits_is_cancelled_and_is_sent_again_is_as_its_schema_says(submitter: Submitter) -> None:

@@ -96,6 +96,14 @@ def test_watching_without_a_terminal_prints_a_line_whenever_the_counts_change(su
     assert len(json.loads(again[0])["runs"]) == 3
 
 
+def test_watching_chosen_runs_tells_how_many_of_them_stand_how(submitter: Submitter) -> None:
+    submitter(*run("sleep 0.5; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
+    lines = submitter("status", "first", "--watch", "--seed", "2", "--poll", "0.1").out.splitlines()
+    assert lines[-2:] == ["emulator/first: 3 runs: 1 failed, 2 succeeded", "Chosen are 1 run: 1 failed"]
+    assert all(line.startswith("Chosen are 1 run: ") for line in lines[1::2])
+    assert all(line.startswith("emulator/first: 3 runs: ") for line in lines[::2])
+
+
 @pytest.fixture
 def typed(submitter: Submitter) -> Callable[..., list[str]]:
     """The command line of a process of its own, in the environment that `submitter` has."""
@@ -118,13 +126,14 @@ def test_watching_on_a_terminal_draws_over_itself_and_ctrl_c_leaves_the_terminal
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(
-        typed("status", "first", "--watch", "--runs", "--poll", "0.1"),
+        typed("status", "first", "--watch", "--index", "2", "--poll", "0.1"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
     )
-    assert "running" in read_until(ours, "\x1b[J")
+    assert "Chosen are 1 run: 1 " in read_until(ours, "\x1b[J")
+    read_until(ours, "running")
     read_until(ours, "A\r")
     process.send_signal(signal.SIGINT)
     assert "\x1b[?" not in read_until(ours, "The runs go on")
