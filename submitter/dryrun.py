@@ -3,33 +3,37 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from submitter.history import Entry, Generation, newest_nonce
+from submitter.history import Entry, Generation
 from submitter.ledger import put_request
-from submitter.names import new_nonce
-from submitter.submission import Order, check_identity, draft
+from submitter.submission import Order, draft
+from submitter.sweep import Runs
 from submitter.writer import Writer
 
 
 def dry_run(
-    order: Order, entries: Sequence[Entry], *, fresh: bool, definition: str | None, table: str, now: float
+    order: Order,
+    entries: Sequence[Entry],
+    generation: Generation,
+    due: Runs,
+    *,
+    definition: str | None,
+    table: str,
+    now: float,
 ) -> dict[str, Any]:
     """Return a JSON document's values: what `run` would send now, in its order.
 
     Args:
         order: What is asked for.
         entries: The ledger's entries of the sweep.
-        fresh: Whether a new generation is begun (`--new`).
+        generation: The one that it would go on with.
+        due: The runs that it would submit.
         definition: The job definition as name:revision, None while it is not registered.
         table: Name of the ledger's table.
         now: This machine's clock, in seconds since the epoch.
 
     Raises:
-        UsageError: The sweep was begun as another one, or AWS Batch would not take a request.
+        UsageError: AWS Batch would not take a request.
     """
-    nonce = None if fresh else newest_nonce(entries)
-    generation = Generation(entries, nonce or new_nonce())
-    check_identity(order, generation)
-    due = generation.due(order.wanted)
     requests: list[dict[str, Any]] = []
     if due:
         entry, submissions = draft(order, generation, due, n=len(entries) + 1, at=now, by=Writer.here())

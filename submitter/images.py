@@ -1,4 +1,4 @@
-"""Images: what a reference names, how Docker's buildx is asked to build and push one, and what a registry holds.
+"""Images: what a reference names, and how Docker's buildx is asked to build and push one.
 
 Everything goes through the docker command line, which knows the user's builders, contexts and log-ins.
 """
@@ -9,18 +9,15 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from submitter.errors import ConfigurationError, UsageError
+from submitter.registry import docker_platform, in_one_line, is_without_buildx, own_name
 
 if TYPE_CHECKING:
     import boto3
 
 DEFAULT_ARCHS: Final = "linux/amd64"
-
-_LOOK_UP_SECONDS: Final = 20.0
-_ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "arm64"}
-"""Docker's names of the architectures that queues have, and the queues' own."""
 
 _NO_DOCKER: Final = "Install Docker and its buildx plugin: https://docs.docker.com/engine/install/"
 _NEW_BUILDER: Final = "docker buildx create --name rl-batch --driver docker-container --use"
@@ -172,7 +169,7 @@ def _check_builder(options: BuildOptions) -> None:
         )
 
 
-def _docker(*arguments: str, text: str | None = None, timeout_seconds: float | None = None) -> str:
+def _docker(*arguments: str, text: str = "") -> str:
     """Run a docker command and return what it prints.
 
     Raises:
@@ -181,84 +178,19 @@ def _docker(*arguments: str, text: str | None = None, timeout_seconds: float | N
     try:
         done = subprocess.run(
             ["docker", *arguments],
-            input=text or "",
+            input=text,
             capture_output=True,
             text=True,
             check=False,
-            timeout=timeout_seconds,
         )
     except OSError as error:
         raise ConfigurationError(f"Cannot run `docker`: {error.strerror}.", _NO_DOCKER) from error
-    except subprocess.TimeoutExpired as error:
-        raise ConfigurationError(f"`docker {arguments[0]}` gave no answer in {timeout_seconds:g} seconds.") from error
     if done.returncode:
-        # The last one is docker's own usage, where buildx would have given its own.
-        if any(words in done.stderr for words in ("not a docker command", "unknown command", "docker [OPTIONS] COMM")):
+        if is_without_buildx(done.stderr):
             raise ConfigurationError("Docker has no buildx.", _NO_DOCKER)
-        said = " ".join(done.stderr.split()).removeprefix("ERROR: ") or f"exit code {done.returncode}"
+        said = in_one_line(done.stderr, done.returncode)
         raise ConfigurationError(f"`docker {arguments[0]} {arguments[1]}` failed: {said}")
     return done.stdout
-
-
-@dataclass(frozen=True)
-class Published:
-    """What a registry holds under a name.
-
-    Attributes:
-        digest: `sha256:...` of the image, or of its list of platforms.
-        architectures: Those that it can run on, as queues name them; empty when it does not say.
-        entrypoint: The program that gets the command as its arguments; empty when there is none.
-    """
-
-    digest: str
-    architectures: frozenset[str]
-    entrypoint: tuple[str, ...] = ()
-
-
-def look_up(image: str) -> Published:
-    """Ask the image's registry what it holds.
-
-    Raises:
-        ConfigurationError: There is no docker with buildx here, or the registry gives no answer.
-    """
-    shown = _docker(
-        "buildx", "imagetools", "inspect", "--format", "{{json .}}", image, timeout_seconds=_LOOK_UP_SECONDS
-    )
-    try:
-        found = json.loads(shown)
-    except ValueError:
-        raise ConfigurationError("`docker buildx imagetools` answered something else than JSON.") from None
-    manifest, image_found = found["manifest"], found.get("image") or {}
-    return Published(manifest["digest"], frozenset(_architectures(manifest, image_found)), _entrypoint(image_found))
-
-
-def check_architecture(image: str, published: Published, architecture: str, queue: str) -> None:
-    """Check that instances of a queue can run the image.
-
-    Raises:
-        UsageError: It is for other ones only: each of its jobs would fail when it starts.
-    """
-    there = published.architectures
-    if there and architecture not in there:
-        raise UsageError(
-            f"{image} is for {', '.join(sorted(there))}, and the instances of {queue} are {architecture}.",
-            f"Build it for both, with --build --push --archs {_platform(architecture)},..., or choose another queue.",
-        )
-
-
-def _architectures(manifest: dict[str, Any], image: dict[str, Any]) -> list[str]:
-    """Read them from a list of platforms, else from the one image's configuration; attestations are `unknown`."""
-    if "manifests" in manifest:
-        named = [entry.get("platform", {}).get("architecture") for entry in manifest["manifests"]]
-    else:
-        named = [image.get("architecture")]
-    return [_ARCHITECTURES.get(name, name) for name in named if name and name != "unknown"]
-
-
-def _entrypoint(image: dict[str, Any]) -> tuple[str, ...]:
-    """Read it from the one image's configuration, or from the first of several platforms'."""
-    one = image if "architecture" in image else next(iter(image.values()), {})
-    return tuple(one.get("config", {}).get("Entrypoint") or ())
 
 
 def check_platforms(options: BuildOptions, architecture: str, queue: str) -> None:
@@ -267,17 +199,11 @@ def check_platforms(options: BuildOptions, architecture: str, queue: str) -> Non
     Raises:
         UsageError: None of the platforms is theirs.
     """
-    if architecture not in {
-        _ARCHITECTURES.get(platform.split("/")[1], "") for platform in options.platforms if "/" in platform
-    }:
+    if architecture not in {own_name(platform.split("/")[1]) for platform in options.platforms if "/" in platform}:
         raise UsageError(
             f"--archs {options.archs} builds nothing that the instances of {queue} can run: they are {architecture}.",
-            f"Add {_platform(architecture)} to it.",
+            f"Add {docker_platform(architecture)} to it.",
         )
-
-
-def _platform(architecture: str) -> str:
-    return next(f"linux/{name}" for name, own in _ARCHITECTURES.items() if own == architecture)
 
 
 def is_ecr(image: str) -> bool:

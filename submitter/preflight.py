@@ -1,34 +1,45 @@
 """Whether a queue's instances can run an image, as far as its registry tells; asked before anything is changed."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
 from infra.outputs import Queue
-from submitter import images
 from submitter.errors import ConfigurationError, UsageError
+from submitter.registry import LookUp, Published, docker_platform
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 
 
-def check_image(image: str, queue: Queue, *, say: Callable[[str], None]) -> images.Published | None:
+def check_image(look_up: LookUp, queue: Queue, *, say: Callable[[str], None]) -> Published | None:
     """Return what the image's registry holds, or None where it cannot be asked; then `say` is told.
-
-    Nothing is said where nobody could expect it: without Docker, for a queue of the usual architecture.
 
     Raises:
         UsageError: Every run would fail when it starts.
     """
     try:
-        published = images.look_up(image)
+        published = look_up.published
     except ConfigurationError as error:
-        if queue.architecture != "x86_64" or shutil.which("docker"):
-            say(f"Whether {image} is made for {queue.architecture} could not be checked. {error.message}")
+        say(f"Whether {look_up.image} is made for {queue.architecture} could not be checked. {error.message}")
         return None
-    images.check_architecture(image, published, queue.architecture, queue.name)
-    check_entrypoint(image, published.entrypoint)
+    check_architecture(look_up.image, published, queue.architecture, queue.name)
+    check_entrypoint(look_up.image, published.entrypoint)
     return published
+
+
+def check_architecture(image: str, published: Published, architecture: str, queue: str) -> None:
+    """Check that instances of a queue can run the image.
+
+    Raises:
+        UsageError: It is for other ones only: each of its jobs would fail when it starts.
+    """
+    there = published.architectures
+    if there and architecture not in there:
+        raise UsageError(
+            f"{image} is for {', '.join(sorted(there))}, and the instances of {queue} are {architecture}.",
+            f"Build it for both, with --build --push --archs {docker_platform(architecture)},..., or choose another "
+            "queue.",
+        )
 
 
 def check_entrypoint(image: str, entrypoint: Sequence[str]) -> None:

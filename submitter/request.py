@@ -74,18 +74,16 @@ class Prepared:
     record: Record
     spec: plan.JobSpec
 
-    @property
-    def at_once(self) -> int:
-        """How many of the runs the queue holds at once."""
+    def at_once(self, runs: int) -> int:
+        """Return how many of so many runs the queue holds at once."""
         held = capacity.runs_at_once(
             self.queue, vcpus=self.spec.vcpus, memory_mib=self.spec.memory_mib, gpus=self.spec.gpus
         )
-        return min(held, len(self.asked.runs))
+        return min(held, runs)
 
-    @property
-    def ceiling_hours(self) -> float:
-        """The most run-hours that can come of it: every run uses up every attempt."""
-        return len(self.asked.runs) * self.spec.attempts * self.spec.timeout_seconds / 3600
+    def ceiling_hours(self, runs: int) -> float:
+        """Return the most run-hours that can come of so many runs: each uses up every attempt."""
+        return runs * self.spec.attempts * self.spec.timeout_seconds / 3600
 
     def order(self, caller: str, contract: StackOutputs) -> Order:
         """Return the order to be submitted, for the owner given or the caller."""

@@ -109,6 +109,11 @@ class SweepStatus:
         return not self.under_way and OVER.issuperset(self.counts)
 
     @property
+    def going(self) -> int:
+        """How many runs may change their status by themselves."""
+        return sum(number for status, number in self.counts.items() if status not in OVER)
+
+    @property
     def succeeded(self) -> bool:
         """Whether every run has succeeded."""
         return set(self.counts) <= {"succeeded"}

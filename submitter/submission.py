@@ -4,7 +4,7 @@ The protocol: an entry is put before anything is sent, and only where none is; a
 that or never; an answer is written once; a slot without an answer is decided by looking its job's name up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,12 +71,46 @@ class Outcome:
     cancelled: NumberSet
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a `run` is about to do, by what the ledger says; the three parts have no run in common.
+
+    Attributes:
+        due: The runs that it submits.
+        present: How many were submitted, or may have been.
+        cancelled: How many were cancelled, so that only a retry sends them again.
+    """
+
+    due: Runs
+    present: int
+    cancelled: int
+
+
+def goes_on_with(entries: Sequence[Entry], *, fresh: bool) -> Generation:
+    """Return the generation that a `run` goes on with, an empty one of its own where it begins one (`--new`)."""
+    nonce = None if fresh else newest_nonce(entries)
+    return Generation(entries, nonce or new_nonce())
+
+
+def foresee(order: Order, generation: Generation) -> Outlook:
+    """Return what a `run` would do now.
+
+    Raises:
+        UsageError: The sweep was begun with another command, image or axes.
+    """
+    check_identity(order, generation)
+    due = generation.due(order.wanted)
+    cancelled = len(generation.cancelled & generation.table.numbers(order.wanted)) if generation.cancelled else 0
+    return Outlook(due=due, present=len(order.wanted) - len(due) - cancelled, cancelled=cancelled)
+
+
 def run(
     order: Order,
     *,
     ledger: Ledger,
     batch: Batch,
     clock: Clock,
+    entries: Sequence[Entry] | None = None,
     fresh: bool = False,
     ready: Callable[[], None] | None = None,
     say: Callable[[str], None],
@@ -88,6 +122,7 @@ def run(
         ledger: The stack's.
         batch: The account's.
         clock: This machine's.
+        entries: The sweep's entries, where they were read already.
         fresh: Begin a new generation, in which nothing was submitted (`--new`).
         ready: Called when runs are due and the ledger has them, so that `prune` leaves alone what they need; before
             anything is sent.
@@ -97,7 +132,7 @@ def run(
         UsageError: The sweep was begun with another command, image or axes.
         AwsError: AWS refused a job; what it took is in the ledger.
     """
-    return _Run(order, ledger, batch, clock, say).work(fresh=fresh, ready=ready)
+    return _Run(order, ledger, batch, clock, say).work(entries, fresh=fresh, ready=ready)
 
 
 def check_identity(order: Order, generation: Generation) -> None:
@@ -195,10 +230,10 @@ class _Run:
         self._order, self._ledger = order, ledger
         self._sender = Sender(order.sweep, ledger, batch, clock, say)
 
-    def work(self, *, fresh: bool, ready: Callable[[], None] | None) -> Outcome:
+    def work(self, entries: Sequence[Entry] | None, *, fresh: bool, ready: Callable[[], None] | None) -> Outcome:
         order, sender = self._order, self._sender
-        # A first `run` needs no read: its put tells when there is something.
-        entries = self._ledger.entries(order.sweep) if fresh else []
+        if entries is None:  # a first `run` needs no read: its put tells when there is something
+            entries = self._ledger.entries(order.sweep) if fresh else []
         before, mine = newest_nonce(entries), new_nonce()
         while True:
             newest = newest_nonce(entries)

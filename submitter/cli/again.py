@@ -11,6 +11,7 @@ from submitter.errors import ConfigurationError
 from submitter.history import Choose, Generation
 from submitter.numbers import NumberSet
 from submitter.preflight import check_image
+from submitter.registry import LookUp
 from submitter.request import find_queue
 from submitter.retry import Changes
 from submitter.secrets import collect
@@ -43,7 +44,8 @@ def changes(connection: "Connection", sweep: str, limits: Limits) -> Changes:
     if limits.queue and not limits.image:
         queue = find_queue(connection.contract, limits.queue)
         for image in {request.spec.image for request in generation.newest_request().values() if request.spec}:
-            check_image(image, queue, say=note)
+            with LookUp(image) as look_up:
+                check_image(look_up, queue, say=note)
     asked = Changes(
         queue=limits.queue,
         image=limits.image and _pinned(connection, generation, limits.image, limits.queue),

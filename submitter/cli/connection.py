@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLC0415 - a command imports only what it uses: all together cost a short one a tenth of its time
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
 from submitter.errors import SubmitterError, UsageError
-from submitter.history import Generation
+from submitter.history import Entry, Generation
 from submitter.ledger import Ledger
 from submitter.names import owner_name
 from submitter.numbers import NumberSet
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from submitter.selection import Selection
     from submitter.status import RunStatus, StatusReader, SweepStatus
     from submitter.submission import Order, Outcome
+    from submitter.sweep import Runs
 
 
 class Connection:
@@ -80,7 +81,29 @@ class Connection:
             store = SecretStore(self._session, self.contract.secret_arn)
             store.put(secrets, lambda: self.pruning.labels_in_use(self.clock.now()))
 
-    def submit(self, order: "Order", secrets: "Secrets", *, fresh: bool, say: Callable[[str], None]) -> "Outcome":
+    def entries(self, prepared: "Prepared") -> list[Entry]:
+        """Return the ledger's entries of the sweep that a request is about."""
+        return self.ledger.entries(self.full_name(prepared.name, prepared.options.owner))
+
+    def entries_if_reachable(self, prepared: "Prepared", say: Callable[[str], None]) -> list[Entry] | None:
+        """Return the same; None without access to the account, and then `say` is told."""
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            return self.entries(prepared)
+        except BotoCoreError as error:
+            say(f"{error} This is what a first submission would send.")
+            return None
+
+    def submit(
+        self,
+        order: "Order",
+        entries: Sequence[Entry],
+        secrets: "Secrets",
+        *,
+        fresh: bool,
+        say: Callable[[str], None],
+    ) -> "Outcome":
         """Submit what is not submitted yet, with these values in reach; see :func:`submitter.submission.run`."""
         from submitter.submission import run
 
@@ -89,29 +112,24 @@ class Connection:
             ledger=self.ledger,
             batch=self.batch,
             clock=self.clock,
+            entries=entries,
             fresh=fresh,
             ready=lambda: self.keep(secrets),
             say=say,
         )
 
-    def dry_run(self, prepared: "Prepared", *, fresh: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    def dry_run(
+        self, order: "Order", entries: Sequence[Entry], generation: Generation, due: "Runs", *, offline: bool
+    ) -> dict[str, Any]:
         """Return the requests that :meth:`submit` would send; see :func:`submitter.dryrun.dry_run`.
 
-        Without access to the account it is as if nothing of the sweep were submitted, and `say` is told so.
+        Offline it is not looked whether the definition is registered.
         """
-        from botocore.exceptions import BotoCoreError
-
         from submitter.dryrun import dry_run
 
-        try:
-            order = self.order(prepared)
-            entries = self.ledger.entries(order.sweep)
-            definition = self.batch.find_definition(order.definition["jobDefinitionName"])
-        except BotoCoreError as error:
-            say(f"{error} This is what a first submission would send.")
-            order, entries, definition = prepared.order("OWNER", self.contract), [], None
+        definition = None if offline else self.batch.find_definition(order.definition["jobDefinitionName"])
         table, now = self.contract.ledger_table, self.clock.now()
-        return dry_run(order, entries, fresh=fresh, definition=definition, table=table, now=now)
+        return dry_run(order, entries, generation, due, definition=definition, table=table, now=now)
 
     def generation(self, name: str, owner: str | None) -> tuple[str, Generation]:
         """Return a sweep's full name and its newest generation, by the ledger alone.
@@ -123,17 +141,6 @@ class Connection:
         if not (entries := self.ledger.entries(sweep)):
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         return sweep, Generation(entries)
-
-    def begun_digest(self, prepared: "Prepared") -> str | None:
-        """Return the digest of the image that a sweep was begun with; None without, and where nobody can be asked."""
-        from botocore.exceptions import BotoCoreError
-
-        try:
-            entries = self.ledger.entries(self.full_name(prepared.name, prepared.options.owner))
-        except BotoCoreError:
-            return None  # a dry run goes without, and a submission meets it again
-        record = Generation(entries).record
-        return record.digest if record else None
 
     def cancel(self, status: "SweepStatus", selection: "Selection", *, say: Callable[[str], None]) -> NumberSet:
         """Cancel the runs of a status, all of the sweep's where nothing was chosen.

@@ -62,7 +62,8 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     secrets = extras.secrets(given["command"])
     plan, gpus = _plan(given, extras, secrets)
 
-    from submitter.local import LocalRuns, connect, ensure_image  # noqa: PLC0415 - imports docker
+    from submitter.engine import connect  # noqa: PLC0415 - imports docker
+    from submitter.local import LocalRuns, ensure_image  # noqa: PLC0415 - as above
 
     engine = connect(dict(os.environ))
     where = places(engine.cores, plan.vcpus, gpus)
@@ -136,7 +137,7 @@ def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[C
 
 def _cores() -> int:
     """Return how many cores Docker has; without a daemon, this machine's, and say so."""
-    from submitter.local import connect  # noqa: PLC0415 - imports docker
+    from submitter.engine import connect  # noqa: PLC0415 - imports docker
 
     try:
         return connect(dict(os.environ)).cores

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 from submitter import images
 from submitter.cli.output import note
 from submitter.errors import UsageError
+from submitter.history import Generation
 from submitter.preflight import check_image
 from submitter.provenance import Commit, git_tag, pull_request
+from submitter.registry import LookUp
 from submitter.secrets import Secrets, collect
 from submitter.tracking import API_KEY, api_key, tracks, variables
 
 if TYPE_CHECKING:
     from infra.outputs import Queue
-    from submitter.cli.connection import Connection
     from submitter.request import Prepared
 
 
@@ -105,15 +106,31 @@ def build_and_push(options: images.BuildOptions) -> str | None:
 
 
 def outfit(
-    connection: "Connection", prepared: "Prepared", extras: Extras, secrets: Secrets, *, fresh: bool, dry_run: bool
+    prepared: "Prepared",
+    extras: Extras,
+    secrets: Secrets,
+    begun: Generation,
+    look_up: LookUp,
+    *,
+    secret_arn: str,
+    dry_run: bool,
 ) -> "Prepared":
     """Return the request with its image built and pinned, its keys by reference, and its variables for W&B.
 
-    In a dry run nothing is built. With `fresh`, what the sweep was begun with counts for nothing.
+    In a dry run nothing is built.
+
+    Args:
+        prepared: The request.
+        extras: What it is to get.
+        secrets: The values that only jobs may see.
+        begun: The generation that it goes on with, empty where it begins one.
+        look_up: What its image's name means now, asked already.
+        secret_arn: The stack's secret.
+        dry_run: Whether nothing may be changed.
 
     Raises:
         ConfigurationError: The image could not be built.
-        UsageError: The queue's instances cannot run the image.
+        UsageError: The queue's instances cannot run the image, or nothing was begun that it could keep the image of.
     """
     spec, record, image = prepared.spec, prepared.record, prepared.record.image
     commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
@@ -125,12 +142,12 @@ def outfit(
             note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
     digest = None if dry_run else extras.build_image(image)
     if extras.keep_image:
-        digest = _begun_with(connection, prepared) or digest
+        digest = _begun_with(begun) or digest
     if not (dry_run and extras.build and extras.push):  # then the registry has another image
-        now = digest_now(images.pinned(image, digest), prepared.queue)
+        now = _digest_now(images.pinned(image, digest), prepared.queue, None if extras.build else look_up)
         if extras.pin and not extras.keep_image:
             digest = digest or now
-    if digest is None and not fresh and (digest := connection.begun_digest(prepared)):
+    if digest is None and begun.record and (digest := begun.record.digest):
         note(f"What {image} means now is not known here, so the runs get what the sweep was begun with, {digest}.")
     return replace(
         prepared,
@@ -139,7 +156,7 @@ def outfit(
             spec,
             image=images.pinned(image, digest),
             environment={**more, **spec.environment},
-            secrets=secrets.references(connection.contract.secret_arn),
+            secrets=secrets.references(secret_arn),
         ),
     )
 
@@ -158,18 +175,26 @@ def digest_now(image: str, queue: "Queue") -> str | None:
     Raises:
         UsageError: The queue's instances cannot run it.
     """
-    published = check_image(image, queue, say=note)
+    with LookUp(image) as look_up:
+        return _digest_now(image, queue, look_up)
+
+
+def _digest_now(image: str, queue: "Queue", look_up: LookUp | None) -> str | None:
+    """Return what the image's name means now, from what was asked already where that was about this image."""
+    if look_up is None or look_up.image != image:
+        return digest_now(image, queue)
+    published = check_image(look_up, queue, say=note)
     return images.Reference.parse(image).digest or (published.digest if published else None)
 
 
-def _begun_with(connection: "Connection", prepared: "Prepared") -> str | None:
-    """Return the digest that the sweep was begun with.
+def _begun_with(begun: Generation) -> str | None:
+    """Return the digest of the image that the sweep was begun with; None when it was never pinned.
 
     Raises:
         UsageError: There is no such sweep.
     """
-    _, generation = connection.generation(prepared.name, prepared.options.owner)
-    if generation.record is None or generation.record.digest is None:
+    if begun.record is None:
+        raise UsageError("--keep-image goes on with a sweep's image, and nothing was begun.", "Leave it out.")
+    if begun.record.digest is None:
         note("The sweep's image was never pinned, so it is used by its tag.")
-        return None
-    return generation.record.digest
+    return begun.record.digest

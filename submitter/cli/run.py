@@ -1,7 +1,7 @@
 """`submitter run`."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,10 +11,15 @@ from submitter.cli.answers import Answering
 from submitter.cli.like import like_another
 from submitter.cli.outfit import Extras, outfit
 from submitter.cli.output import note
-from submitter.cli.submitting import announce, remind, report
+from submitter.cli.submitting import announce, remind, report, tell_of_earlier
 from submitter.cli.watching import check_succeeded, wait_and_tell
 from submitter.errors import UsageError
+from submitter.registry import LookUp
 from submitter.stack import StackSource
+
+if TYPE_CHECKING:
+    from submitter.cli.connection import Connection
+    from submitter.request import Prepared
 
 
 @click.command("run", cls=Answering)
@@ -79,21 +84,46 @@ def run_command(
         there = ", ".join(connection.contract.queue_names) or "none"
         raise UsageError("--provider aws needs a queue to submit to.", f"Give --queue NAME; the stack has {there}.")
     prepared = connection.prepare(**given)
+    _submit(connection, prepared, extras, new=new, dry_run=dry_run, wait_poll=poll if wait else None, as_json=as_json)
+
+
+def _submit(
+    connection: "Connection",
+    prepared: "Prepared",
+    extras: Extras,
+    *,
+    new: bool,
+    dry_run: bool,
+    wait_poll: float | None,
+    as_json: bool,
+) -> None:
+    """Submit to a queue; with `wait_poll`, wait then, and look every so many seconds."""
+    from submitter.submission import foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
+
     secrets = extras.secrets(prepared.record.command)
-    prepared = outfit(connection, prepared, extras, secrets, fresh=new, dry_run=dry_run)
-    announce(prepared)
+    with LookUp(prepared.record.image) as look_up:  # the registry is asked while AWS is
+        known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)
+        entries = known or []
+        begun = goes_on_with(entries, fresh=new)
+        secret_arn = connection.contract.secret_arn
+        prepared = outfit(prepared, extras, secrets, begun, look_up, secret_arn=secret_arn, dry_run=dry_run)
+    order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
+    outlook = foresee(order, begun)
+    announce(prepared, outlook)
     if dry_run:
-        click.echo(render.document("dry-run", connection.dry_run(prepared, fresh=new, say=note)))
+        values = connection.dry_run(order, entries, begun, outlook.due, offline=known is None)
+        click.echo(render.document("dry-run", values))
         note("Nothing was sent.")
         return
-    order = connection.order(prepared)
-    outcome = connection.submit(order, secrets, fresh=new, say=note)
+    if new and entries:
+        tell_of_earlier(connection.status.read(order.sweep))
+    outcome = connection.submit(order, entries, secrets, fresh=new, say=note)
     status = None
-    if wait:
+    if wait_poll is not None:
         note(f"{render.count(len(outcome.submitted), 'run')} submitted.")
-        status = wait_and_tell(connection, order.sweep, poll=poll)
+        status = wait_and_tell(connection, order.sweep, poll=wait_poll)
     elif len(outcome.submitted) < len(outcome.generation.table):
         status = connection.status.read(order.sweep)
     report(order, outcome, status, as_json=as_json)
     if status:
-        (check_succeeded if wait else remind)(status)
+        (remind if wait_poll is None else check_succeeded)(status)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from submitter.history import Record
     from submitter.request import Prepared
     from submitter.status import SweepStatus
-    from submitter.submission import Order, Outcome
+    from submitter.submission import Order, Outcome, Outlook
 
 _WIDTH: Final = 200
 """Characters of a command that people are shown."""
@@ -35,25 +35,48 @@ _NOT_IDENTITY: Final = (
 """Options that may change from one submission of a sweep to the next."""
 
 
-def announce(prepared: "Prepared") -> None:
+def announce(prepared: "Prepared", outlook: "Outlook") -> None:
     """Say what is about to be submitted, the most that it can use, and what the first run executes."""
     for remark in (*prepared.asked.repeated, *hints(prepared.record.command, prepared.asked.axes)):
         note(remark)
-    spec, queue, runs = prepared.spec, prepared.queue, len(prepared.asked.runs)
-    rounds = math.ceil(runs / prepared.at_once)
+    spec, queue, due = prepared.spec, prepared.queue, outlook.due
+    rest = [
+        *([f"{outlook.present:,} submitted already"] if outlook.present else []),
+        *([f"{outlook.cancelled:,} cancelled, for `submitter retry`"] if outlook.cancelled else []),
+    ]
+    if not due:
+        note(f"{prepared.name}: nothing to submit: of {render.count(len(prepared.asked.runs), 'run')}, {_and(rest)}.")
+        return
+    runs = len(due)
+    at_once = prepared.at_once(runs)
+    rounds = math.ceil(runs / at_once)
     note(
-        f"{prepared.name}: at most {render.count(runs, 'run')} on {queue.name}, {prepared.at_once:,} at once"
-        f"{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
+        f"{prepared.name}: {render.count(runs, 'run')} on {queue.name}{f' ({_and(rest)})' if rest else ''}, "
+        f"{at_once:,} at once{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
         f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
         f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
-        f"{prepared.ceiling_hours:,.0f} run-hours are the ceiling."
+        f"{prepared.ceiling_hours(runs):,.0f} run-hours are the ceiling."
     )
-    note(f"The first is: {_one_line(prepared.asked.template.render(*prepared.asked.runs[0]))}")
+    first = due[0]
+    note(f"The first is: {_one_line(prepared.asked.template.render(first.row, first.seed))}")
+
+
+def _and(parts: list[str]) -> str:
+    return " and ".join(parts)
 
 
 def _one_line(command: str) -> str:
     first, *more = command.strip().splitlines()
     return f"{first[:_WIDTH]}..." if more or len(first) > _WIDTH else first
+
+
+def tell_of_earlier(status: "SweepStatus") -> None:
+    """Say what of a sweep goes on beside what is begun afresh."""
+    if going := status.going:
+        note(
+            f"From before --new {render.count(going, 'run')} of the sweep {'has' if going == 1 else 'have'} not ended, "
+            f"and will go on beside the new ones; `submitter cancel {status.sweep}` ends all of both."
+        )
 
 
 def report(order: "Order", outcome: "Outcome", status: "SweepStatus | None", *, as_json: bool) -> None:

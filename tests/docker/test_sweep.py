@@ -12,6 +12,8 @@ import pytest
 
 from emulator.home import Home
 from emulator.project import Project
+from submitter.errors import ConfigurationError
+from submitter.registry import LookUp
 from tests.docker.conftest import ROOT, SUBMITTER, Done
 
 if TYPE_CHECKING:
@@ -130,6 +132,26 @@ def test_a_pushed_image_is_pinned_and_a_tag_that_moves_does_not_change_the_sweep
     assert logs.splitlines() == ["seed=1 | first", "seed=2 | first"]
     build_and_run("--num-seed", "1", "--new")
     assert submitter(project, engine, "logs", "pinned").stdout == "second\n"
+
+
+def test_without_buildx_the_engine_is_asked_what_a_registry_holds(
+    engine: "Engine", image: str, registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag = f"{registry}/asked:1"
+    engine("docker", "tag", image, tag)
+    engine("docker", "push", tag)
+    monkeypatch.setenv("DOCKER_HOST", engine.environment["DOCKER_HOST"])
+    monkeypatch.setenv("DOCKER_CONFIG", engine.environment["DOCKER_CONFIG"])
+    with LookUp(tag) as by_buildx:
+        expected = by_buildx.published
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))  # without buildx in it
+    with LookUp(tag) as by_engine:
+        found = by_engine.published
+    assert (found.digest, found.architectures) == (expected.digest, expected.architectures)
+    assert expected.entrypoint
+    assert not found.entrypoint, "the engine was asked, which does not tell it"
+    with LookUp(f"{registry}/nothing:1") as nothing, pytest.raises(ConfigurationError, match="The Docker Engine says"):
+        _ = nothing.published
 
 
 def engine_digest(engine: "Engine", tag: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from submitter.errors import UsageError
-from submitter.images import BuildOptions, Published, Reference, check_architecture, check_build, is_ecr, pinned
+from submitter.images import BuildOptions, Reference, check_build, is_ecr, pinned
 
 DIGEST = f"sha256:{'0' * 64}"
 ECR = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
@@ -66,12 +66,3 @@ def test_a_build_that_cannot_work_is_refused_before_docker_is_asked(options: dic
     with pytest.raises(UsageError, match=sentence) as refused:
         check_build(BuildOptions(**{"image": "trainer:1", "folder": folder, **options}))  # type: ignore[arg-type] # each is of its kind
     assert refused.value.remedy
-
-
-def test_an_image_for_other_instances_than_the_queues_is_refused() -> None:
-    """Each of its jobs would fail with `exec format error` once an instance was started for it."""
-    amd64 = Published(DIGEST, frozenset({"x86_64"}))
-    check_architecture("trainer:1", amd64, "x86_64", "c5a-large")
-    check_architecture("trainer:1", Published(DIGEST, frozenset()), "arm64", "c6g-medium")
-    with pytest.raises(UsageError, match="trainer:1 is for x86_64, and the instances of c6g-medium are arm64"):
-        check_architecture("trainer:1", amd64, "arm64", "c6g-medium")

@@ -3,7 +3,10 @@
 import pytest
 
 from submitter.errors import UsageError
-from submitter.preflight import check_entrypoint
+from submitter.preflight import check_architecture, check_entrypoint
+from submitter.registry import Published
+
+DIGEST = f"sha256:{'0' * 64}"
 
 
 @pytest.mark.parametrize(
@@ -28,3 +31,12 @@ def test_an_entrypoint_that_takes_the_command_for_its_own_words_is_refused(entry
 )
 def test_an_entrypoint_that_may_run_the_command_passes(entrypoint: tuple[str, ...]) -> None:
     check_entrypoint("trainer:1", entrypoint)
+
+
+def test_an_image_for_other_instances_than_the_queues_is_refused() -> None:
+    """Each of its jobs would fail with `exec format error` once an instance was started for it."""
+    amd64 = Published(DIGEST, frozenset({"x86_64"}))
+    check_architecture("trainer:1", amd64, "x86_64", "c5a-large")
+    check_architecture("trainer:1", Published(DIGEST, frozenset()), "arm64", "c6g-medium")
+    with pytest.raises(UsageError, match="trainer:1 is for x86_64, and the instances of c6g-medium are arm64"):
+        check_architecture("trainer:1", amd64, "arm64", "c6g-medium")

@@ -220,7 +220,7 @@ def test_what_the_first_run_executes_is_said_and_a_dry_run_says_that_nothing_was
     dry = submitter(*command, "--dry-run")
     hint, announced, first, end = dry.err.splitlines()[-4:]
     assert hint.endswith("did you mean {env-id}?")
-    assert announced.startswith("first: at most 2 runs on c5a-large-spot")
+    assert announced.startswith("first: 2 runs on c5a-large-spot")
     assert first == "The first is: echo {env_id} --env-id CartPole-v1 --seed 1"
     assert end == "Nothing was sent."
     sent = submitter(*command, "--wait", "--poll", "0.1").err.splitlines()

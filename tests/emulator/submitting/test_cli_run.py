@@ -174,3 +174,38 @@ def test_what_is_spelt_otherwise_or_cannot_work_is_answered_and_changes_nothing(
     assert sentence in refused.err
     assert "sentinel" not in refused.err
     assert mutating_calls(server) == before
+
+
+def test_what_is_about_to_be_submitted_is_told_exactly(submitter: Submitter, server: EmulatorServer) -> None:
+    def announced(*more: str) -> str:
+        lines: list[str] = submitter(*ECHO, *more).err.splitlines()
+        (line,) = (line for line in lines if line.startswith("first: "))
+        return line.partition("; ")[0]
+
+    assert announced("--num-seed", "3") == "first: 3 runs on c5a-large-spot, 3 at once"
+    assert announced("--num-seed", "5") == "first: 2 runs on c5a-large-spot (3 submitted already), 2 at once"
+    submitter("wait", "first", "--poll", "0.1")
+    submitter("cancel", "first", "--seed", "5", "--yes")
+    before = mutating_calls(server)
+    assert announced("--seeds", "1-3") == "first: nothing to submit: of 3 runs, 3 submitted already."
+    assert mutating_calls(server) == before, "what needs nothing changes nothing"
+
+
+def test_runs_that_were_cancelled_are_left_alone_and_told(submitter: Submitter) -> None:
+    sleeping = (*ECHO[:-1], "exec sleep 600 # {seed}")
+    submitter(*sleeping, "--num-seed", "3")
+    assert submitter("cancel", "first", "--seed", "2", "--yes").code == 0
+    left = "first: nothing to submit: of 3 runs, 2 submitted already and 1 cancelled, for `submitter retry`."
+    assert left in submitter(*sleeping, "--num-seed", "3").err.splitlines()
+
+
+def test_beginning_afresh_tells_how_many_runs_of_before_go_on(submitter: Submitter) -> None:
+    sleeping = (*ECHO[:-1], "exec sleep 600 # {seed}")
+    submitter(*sleeping, "--num-seed", "3")
+    told = "From before --new 3 runs of the sweep have not ended, and will go on beside the new ones"
+    assert told in submitter(*sleeping, "--new").err
+    assert "From before --new 1 run of the sweep has not ended" in submitter(*sleeping, "--new").err
+    assert submitter("cancel", "first", "--yes").code == 0
+    assert submitter("wait", "first", "--poll", "0.1").code == 1
+    assert "From before" not in submitter(*sleeping, "--new").err
+    submitter("cancel", "first", "--yes")

@@ -129,14 +129,33 @@ def test_where_it_cannot_be_told_what_an_image_is_now_the_sweep_goes_on_with_its
     assert digest not in run(submitter, SPOT, "--new").err
 
 
-def test_where_the_registry_cannot_be_asked_an_arm_queue_is_worth_a_warning(
-    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("queue_name", "architecture"), [("c6g-medium", "arm64"), (SPOT, "x86_64")])
+def test_where_the_registry_cannot_be_asked_it_is_worth_a_warning(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, queue_name: str, architecture: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    warned = run(submitter, "c6g-medium")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    warned = run(submitter, queue_name)
     assert warned.code == 0
-    assert "Whether trainer:1 is made for arm64 could not be checked." in warned.err
-    assert "could not be checked" not in run(submitter, SPOT, "--new").err
+    assert (
+        f"Whether trainer:1 is made for {architecture} could not be checked. "
+        f"No Docker daemon answers at unix://{tmp_path}/docker.sock." in warned.err.splitlines()
+    )
+
+
+def test_a_registry_that_does_not_answer_is_not_waited_for_when_something_else_is_wrong(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The registry is asked while AWS is; what was asked is ended with the command."""
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho $$ >'{tmp_path}/pid'\nexec sleep 1000\n")
+    docker.chmod(0o755)
+    assert run(submitter, SPOT, "--new").code == 0
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert run(submitter, SPOT).code == 3
+    if (tmp_path / "pid").exists():  # else it was ended before it wrote
+        assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
 def test_an_entrypoint_that_swallows_the_command_is_refused_before_anything_is_changed(

@@ -1,0 +1,146 @@
+"""What an image's registry holds under a name, asked while other things are done.
+
+Docker's buildx is asked first: it needs no daemon and reads the image's ENTRYPOINT too. Where there is none, the Docker
+Engine is, through the docker package: it knows the digest and the platforms.
+"""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Self
+
+from submitter.errors import ConfigurationError
+
+_SECONDS: Final = 20
+"""How long a registry has for its answer."""
+
+_SOCKET: Final = Path("/var/run/docker.sock")
+
+_NAMES: Final = {"amd64": "x86_64", "arm64": "arm64"}
+"""Docker's names of the architectures that queues have, and the queues' own."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a registry holds under a name.
+
+    Attributes:
+        digest: `sha256:...` of the image, or of its list of platforms.
+        architectures: Those that it can run on, as queues name them; empty when it does not say.
+        entrypoint: The program that gets the command as its arguments; empty when there is none, or none is known.
+    """
+
+    digest: str
+    architectures: frozenset[str]
+    entrypoint: tuple[str, ...] = ()
+
+
+class LookUp:
+    """One question to a registry, asked at once and answered by :attr:`published`; leaving the context drops it.
+
+    Args:
+        image: The image's name.
+    """
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        self._buildx: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        command = ["docker", "buildx", "imagetools", "inspect", "--format", "{{json .}}", self.image]
+        pipe = subprocess.PIPE
+        try:
+            self._buildx = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+        except OSError:
+            self._buildx = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._buildx is not None:
+            self._buildx.kill()
+            self._buildx.communicate()
+
+    @cached_property
+    def published(self) -> Published:
+        """What the registry holds.
+
+        Raises:
+            ConfigurationError: There is no Docker here, or the registry gives no answer.
+        """
+        if self._buildx is None:
+            return _by_engine(self.image)
+        try:
+            out, err = self._buildx.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ConfigurationError(f"`docker buildx imagetools` gave no answer in {_SECONDS} seconds.") from None
+        if self._buildx.returncode:
+            if is_without_buildx(err):
+                return _by_engine(self.image)
+            raise ConfigurationError(f"`docker buildx imagetools` failed: {in_one_line(err, self._buildx.returncode)}")
+        try:
+            found = json.loads(out)
+        except ValueError:
+            raise ConfigurationError("`docker buildx imagetools` answered something else than JSON.") from None
+        manifest, image = found["manifest"], found.get("image") or {}
+        platforms = (
+            [entry.get("platform", {}) for entry in manifest["manifests"]] if "manifests" in manifest else [image]
+        )
+        return Published(manifest["digest"], _architectures(platforms), _entrypoint(image))
+
+
+def is_without_buildx(stderr: str) -> bool:
+    """Tell whether it is docker that has failed, since it has no buildx: it answers with its own usage then."""
+    return any(words in stderr for words in ("not a docker command", "unknown command", "docker [OPTIONS] COMM"))
+
+
+def in_one_line(stderr: str, code: int) -> str:
+    """Return what a docker command said when it failed."""
+    return " ".join(stderr.split()).removeprefix("ERROR: ") or f"exit code {code}"
+
+
+def own_name(architecture: str) -> str:
+    """Return the name that queues have for what Docker names so: `x86_64` for `amd64`."""
+    return _NAMES.get(architecture, architecture)
+
+
+def docker_platform(architecture: str) -> str:
+    """Return Docker's name of the platform that a queue's instances are."""
+    return next(f"linux/{name}" for name, own in _NAMES.items() if own == architecture)
+
+
+def _by_engine(image: str) -> Published:
+    """Ask the Docker Engine, which uses the log-ins that the user has.
+
+    Raises:
+        ConfigurationError: There is none, or the registry gives no answer.
+    """
+    if "DOCKER_HOST" not in os.environ and not _SOCKET.exists():
+        raise ConfigurationError("There is no Docker here.")
+    from docker.errors import APIError  # noqa: PLC0415 - takes a while to import, and is rarely needed
+
+    from submitter.engine import connect  # noqa: PLC0415 - as above
+
+    client = connect(dict(os.environ)).client
+    try:
+        found = client.images.get_registry_data(image)
+    except (APIError, OSError) as error:  # what requests raises is an OSError
+        said = error.explanation if isinstance(error, APIError) else error
+        raise ConfigurationError(f"The Docker Engine says: {' '.join(str(said).split())}") from error
+    finally:
+        client.close()
+    return Published(found.id, _architectures(found.attrs["Platforms"]))
+
+
+def _architectures(platforms: list[dict[str, Any]]) -> frozenset[str]:
+    """Return those that are named; attestations are `unknown`."""
+    named = (each.get("architecture") for each in platforms)
+    return frozenset(own_name(name) for name in named if name and name != "unknown")
+
+
+def _entrypoint(image: dict[str, Any]) -> tuple[str, ...]:
+    """Read it from the one image's configuration, or from the first of several platforms'."""
+    one = image if "architecture" in image else next(iter(image.values()), {})
+    return tuple(one.get("config", {}).get("Entrypoint") or ())
