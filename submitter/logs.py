@@ -1,6 +1,7 @@
 """CloudWatch Logs: what runs have logged, every event once, across their attempts."""
 
 import re
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from submitter.aws_errors import error_code
 from submitter.errors import UsageError
 from submitter.reasons import FINAL, attempts, log_streams, reason, state
 from submitter.session import Clock, client_config
+from submitter.settle import REMEMBERED
 
 if TYPE_CHECKING:
     import boto3
@@ -40,10 +42,19 @@ _SINCE_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Whose log is read: the id of a run's job or array's child, and whether its queue runs on Spot instances."""
+    """Whose log is read.
+
+    Attributes:
+        id: The id of a run's job or array's child.
+        spot: Whether its queue runs on Spot instances.
+        definition: Name of its job definition.
+        sent_at: When it was sent, in seconds since the epoch by the sender's clock.
+    """
 
     id: str
     spot: bool
+    definition: str
+    sent_at: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +112,11 @@ class LogReader:
             say: Told, with the run's number, in a sentence why there is nothing to read yet, or at all.
         """
         limit = max(100, min(_EVENTS_PER_PAGE, _EVENTS_IN_MEMORY // max(1, len(jobs))))
-        logs = [_RunLog(number, job, part, self._stream(part, limit), say) for number, job in jobs.items()]
+        stream = self._stream(part, limit)
+        logs = [
+            _RunLog(number, job, part, stream, forgotten=_forgotten(job, self._group), say=say)
+            for number, job in jobs.items()
+        ]
         while logs:
             # The jobs are looked at first: when one had ended by then, the end of its log is really the end.
             details = self._batch.describe(log.job.id for log in logs)
@@ -125,10 +140,13 @@ class _RunLog:
         job: Job,
         part: Part,
         open_stream: "Callable[[str], _Stream]",
+        *,
+        forgotten: str,
         say: Callable[[int, str], None],
     ) -> None:
         self.job = job
         self.complete = False
+        self._forgotten = forgotten  # what to say then
         self._number, self._part, self._open_stream, self._say = number, part, open_stream, say
         self._stream: _Stream | None = None
         self._read = 0  # attempts whose log is complete
@@ -138,8 +156,9 @@ class _RunLog:
     def new_lines(self, job: Mapping[str, Any] | None, date: float, *, follow: bool) -> Iterator[Line]:
         """Yield what was not yielded before, given the job as it was shown at a date; then say if that is all."""
         if job is None:
-            self._tell("AWS has forgotten this job and where its log is: it ended more than a week ago.")
-            self.complete = True
+            young = date < self.job.sent_at + REMEMBERED
+            self._tell("There is no log yet: AWS does not show the job yet." if young else self._forgotten)
+            self.complete = not (young and follow)
             return
         streams = [found for found in log_streams(job) if self._part.attempt in (None, found[0])]
         if not self._begun and self._part.tail is not None:
@@ -263,6 +282,19 @@ def _stopped(job: Mapping[str, Any], attempt: int | None) -> float:
     ended = job.get("attempts", ())
     one = job if attempt is None or attempt > len(ended) else ended[attempt - 1]
     return float(one.get("stoppedAt", 0)) / 1000
+
+
+def _forgotten(job: Job, group: str) -> str:
+    """Return the sentence for a log whose stream's name AWS has forgotten, and how to look for it.
+
+    Source: AWS Batch User Guide, "Use the awslogs log driver": streams are named after the job definition.
+    """
+    sent = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(job.sent_at))
+    return (
+        "AWS has forgotten this job, which ended more than a week ago, and with it the name of its log stream. If its "
+        f"log is still kept, it is in a stream that begins after {sent}, one of those that `aws logs "
+        f"describe-log-streams --log-group-name {group} --log-stream-name-prefix {job.definition}/default/` lists."
+    )
 
 
 def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:

@@ -59,6 +59,8 @@ class RunStatus:
         stopped_at: When it ended, likewise.
         job: Id of its job or array's child.
         queue: The job queue that it was sent to.
+        definition: Name of the job definition that it was sent with.
+        sent_at: When it was sent, in seconds since the epoch by the sender's clock.
         image: The image that it was sent with.
         log_stream: The newest attempt's log stream.
         wandb: Where W&B shows it, when that was looked for in the log.
@@ -74,6 +76,8 @@ class RunStatus:
     stopped_at: int | None = None
     job: str | None = None
     queue: str | None = None
+    definition: str | None = None
+    sent_at: float | None = None
     image: str | None = None
     log_stream: str | None = None
     wandb: str | None = None
@@ -311,6 +315,8 @@ class _Look:
                 status=self._whole(place),
                 job=job,
                 queue=place.entry.queue,
+                definition=place.entry.definition,
+                sent_at=place.entry.at,
                 image=place.entry.spec.image if place.entry.spec else None,
             )
             if detail := details.get(job or ""):

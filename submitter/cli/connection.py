@@ -291,7 +291,8 @@ class Connection:
                 say(one.number, f"There is no log: the run is {one.status}.")
                 continue
             queue = self.contract.queues.get(one.queue or "")
-            jobs[one.number] = Job(id=one.job, spot=queue is not None and queue.purchase == "spot")
+            spot = queue is not None and queue.purchase == "spot"
+            jobs[one.number] = Job(id=one.job, spot=spot, definition=one.definition or "", sent_at=one.sent_at or 0.0)
         return self.logs.read(jobs, part, follow=follow, say=say)
 
     @cached_property

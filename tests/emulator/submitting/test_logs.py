@@ -1,6 +1,7 @@
 """What runs have logged: every event once, to the end, and a sentence where there is nothing."""
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,16 @@ from submitter.logs import Job, LogReader, Part
 WaitUntil = Callable[..., Any]
 
 
-def read(machine: Any, job: str, *, follow: bool = False, **part: Any) -> tuple[list[tuple[int, str]], list[str]]:
+def job_of(identifier: str, *, sent_at: float = 0.0) -> Job:
+    return Job(id=identifier, spot=True, definition="rlb", sent_at=sent_at)
+
+
+def read(
+    machine: Any, job: str, *, follow: bool = False, sent_at: float = 0.0, **part: Any
+) -> tuple[list[tuple[int, str]], list[str]]:
     said: list[str] = []
     lines = machine.logs.read(
-        {1: Job(id=job, spot=True)}, Part(**part), follow=follow, say=lambda _, text: said.append(text)
+        {1: job_of(job, sent_at=sent_at)}, Part(**part), follow=follow, say=lambda _, text: said.append(text)
     )
     return [(line.attempt, line.message) for line in lines], said
 
@@ -76,10 +83,39 @@ def test_a_run_that_was_ended_before_it_started_has_no_log_and_the_sentence_says
     assert read(machine, last, follow=True) == ([], ["The run has failed without a log: enough of it."])
 
 
-def test_a_job_that_aws_has_forgotten_is_a_sentence(machine: Any) -> None:
-    lines, [sentence] = read(machine, "00000000-0000-0000-0000-000000000000", follow=True)
-    assert lines == []
-    assert "forgotten" in sentence
+def test_of_a_job_that_aws_has_forgotten_one_is_told_where_its_log_is(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1])
+    wait_until(lambda: machine.run_status(1).status == "succeeded")
+    before = machine.run_status(1)
+    machine.clock.sleep(9 * 86_400)
+    run = machine.run_status(1)
+    said: list[str] = []
+    job = Job(id=run.job, spot=True, definition=run.definition, sent_at=run.sent_at)
+    assert list(machine.logs.read({1: job}, Part(), follow=True, say=lambda _, text: said.append(text))) == []
+    [sentence] = said
+    assert "AWS has forgotten this job" in sentence
+    sent = machine.ledger.entries("ada/first")[0].at
+    assert f"begins after {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(sent))}" in sentence
+    found = re.search("`aws logs describe-log-streams --log-group-name (.*) --log-stream-name-prefix (.*)`", sentence)
+    assert found is not None
+    listed = machine.session.client("logs").describe_log_streams(logGroupName=found[1], logStreamNamePrefix=found[2])
+    assert [stream["logStreamName"] for stream in listed["logStreams"]] == [before.log_stream]
+
+
+def test_a_job_that_aws_does_not_show_yet_is_not_forgotten(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.run([1, 2], command="echo {seed}")
+    job, sent_at = machine.run_status(2).job, machine.clock.now()
+    describe, shown = machine.batch.describe, sent_at + 30
+
+    def late(ids: Any) -> dict[str, Any]:
+        found: dict[str, Any] = describe(ids)
+        return found if machine.batch.described_at >= shown else {}
+
+    monkeypatch.setattr(machine.batch, "describe", late)
+    sentence = "There is no log yet: AWS does not show the job yet."
+    assert read(machine, job, sent_at=sent_at) == ([], [sentence])
+    lines, said = read(machine, job, sent_at=sent_at, follow=True)
+    assert (lines, said[0]) == ([(1, "2")], sentence)
 
 
 PAGES: dict[str | None, tuple[list[str], str]] = {
@@ -105,7 +141,7 @@ def test_an_empty_page_is_not_the_end(machine: Any, wait_until: WaitUntil, monke
     reader = LogReader(machine.session, machine.contract.log_group, machine.batch, clock=machine.clock)
     monkeypatch.setattr(reader, "_client", PagedLogs())
     said: list[str] = []
-    jobs = {1: Job(id=job, spot=True)}
+    jobs = {1: job_of(job)}
     lines = list(reader.read(jobs, Part(), follow=True, say=lambda _, text: said.append(text)))
     assert ([line.message for line in lines], said) == (["a", "b", "c"], [])
 
@@ -153,7 +189,7 @@ def test_one_attempt_is_read_and_following_it_ends_with_it(machine: Any, wait_un
 
 def test_logs_of_several_runs_come_in_the_order_of_time_each_line_once(machine: Any) -> None:
     machine.run([1, 2], command="for n in 1 2 3; do echo {seed}.$n; sleep 0.2; done")
-    jobs = {number: Job(id=machine.run_status(number).job, spot=True) for number in (1, 2)}
+    jobs = {number: job_of(machine.run_status(number).job) for number in (1, 2)}
     lines = list(machine.logs.read(jobs, Part(), follow=True, say=lambda *_: None))
     for number in (1, 2):
         assert [line.message for line in lines if line.run == number] == [f"{number}.{n}" for n in (1, 2, 3)]
@@ -188,5 +224,5 @@ def test_an_event_that_is_shown_seconds_after_the_end_is_not_lost(
             return {"events": [{"timestamp": 0, "message": text} for text in messages], "nextForwardToken": token}
 
     monkeypatch.setattr(reader, "_client", LateLogs())
-    lines = reader.read({1: Job(id=job, spot=True)}, Part(), follow=True, say=lambda *_: None)
+    lines = reader.read({1: job_of(job)}, Part(), follow=True, say=lambda *_: None)
     assert [line.message for line in lines] == ["first", "late"]

@@ -242,6 +242,8 @@ def test_a_sweep_is_shown_from_the_ledger_alone_a_year_later(submitter: Submitte
     assert "values:     env-id=a|b" in text
     assert "seeds:      1-3" in text
     assert submitter("status", "first", "--json").document["counts"] == {"succeeded": 6}
+    definition = shown["submissions"][0]["definition"]
+    assert f"--log-stream-name-prefix {definition}/default/`" in submitter("logs", "first", "--index", "1").err
 
 
 def test_sweeps_of_others_are_listed_on_request(submitter: Submitter) -> None:
