@@ -64,6 +64,8 @@ def make_queue(session: boto3.Session, batch: Any, url: str) -> None:
     iam.create_role(
         RoleName="hosts", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allow]})
     )
+    policy = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+    iam.attach_role_policy(RoleName="hosts", PolicyArn=policy)
     iam.create_instance_profile(InstanceProfileName="hosts")
     iam.add_role_to_instance_profile(InstanceProfileName="hosts", RoleName="hosts")
     batch.create_compute_environment(

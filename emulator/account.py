@@ -1,11 +1,11 @@
-"""What the emulated Batch asks the rest of the account, and the one place besides the server that knows moto.
+"""What the emulated Batch asks the rest of the account.
 
 Everything here reads moto's backends in process; only logs and Batch's service-linked role are written. All of it
 is quick enough for the event loop. moto keeps its backends per process, so one process has one account at a time.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from moto.backends import get_backend
 from moto.core.exceptions import JsonRESTError, ServiceException, _RESTError
-from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.access_control import PermissionResult
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
@@ -22,9 +21,12 @@ from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
 from moto.moto_api._internal.models import moto_api_backend
 from moto.s3.models import FakeBucket
 
+from emulator.instance_types import instance_family, instance_type, zones_offering
+from emulator.permissions import allows
+
 if TYPE_CHECKING:
     from moto.ec2.models import EC2Backend
-    from moto.iam.models import IAMBackend, Role
+    from moto.iam.models import IAMBackend, InstanceProfile, Role
     from moto.logs.models import LogsBackend
 
 _BATCH_SERVICE = "batch.amazonaws.com"
@@ -58,35 +60,6 @@ def forget_everything(account_id: str) -> None:
     # Of AWS's policies only the number of attachments changes.
     iam.managed_policies = {policy.arn: copy(policy) for policy in _aws_policies(account_id)}
     iam.aws_managed_policies = list(iam.managed_policies.values())
-
-
-@dataclass(frozen=True)
-class InstanceType:
-    """What EC2 says about an instance type; `memory_mib` is nominal, `gpu_model` is None without GPUs."""
-
-    name: str
-    vcpus: int
-    memory_mib: int
-    gpus: int
-    gpu_model: str | None
-    architecture: str
-
-
-@cache
-def instance_type(name: str) -> InstanceType | None:
-    """Look an instance type up, or return None when EC2 has none of that name."""
-    facts = INSTANCE_TYPES.get(name)
-    if facts is None:
-        return None
-    gpus = facts.get("GpuInfo", {}).get("Gpus", [])
-    return InstanceType(
-        name=name,
-        vcpus=facts["VCpuInfo"]["DefaultVCpus"],
-        memory_mib=facts["MemoryInfo"]["SizeInMiB"],
-        gpus=sum(gpu["Count"] for gpu in gpus),
-        gpu_model=gpus[0]["Name"] if gpus else None,
-        architecture=facts["ProcessorInfo"]["SupportedArchitectures"][-1],
-    )
 
 
 @dataclass
@@ -167,10 +140,13 @@ class Account:
                 return True
         return False
 
-    def role_has_policies(self, arn: str) -> bool:
-        """Whether a role exists and may do anything at all, by a managed policy or one of its own."""
+    def role_may(self, arn: str, actions: Iterable[str]) -> bool:
+        """Whether a role exists and its policies, managed ones and its own, allow all of these actions.
+
+        Batch's service-linked role has the permissions that AWS gives it, which nobody can take away.
+        """
         role = self._role(arn)
-        return role is not None and bool(role.managed_policies or role.policies)
+        return role is not None and (arn == self.batch_service_linked_role_arn or allows(_documents(role), actions))
 
     @property
     def batch_service_linked_role_arn(self) -> str:
@@ -199,10 +175,25 @@ class Account:
 
     def instance_profile_exists(self, name_or_arn: str) -> bool:
         """Whether an instance profile exists; Batch takes its name or its ARN."""
-        return any(
-            name_or_arn in (profile.arn, profile.name) and not self.iam_lag.hides(profile.create_date)
-            for profile in tuple(self._iam.get_instance_profiles())
-        )
+        return any(not self.iam_lag.hides(profile.create_date) for profile in self._instance_profiles(name_or_arn))
+
+    def instance_profile_may(self, name_or_arn: str, actions: Iterable[str]) -> bool:
+        """Whether the policies of an instance profile's role allow all of these actions."""
+        roles = (role for profile in self._instance_profiles(name_or_arn) for role in profile.roles)
+        return any(allows(_documents(role), actions) for role in roles)
+
+    def _instance_profiles(self, name_or_arn: str) -> "list[InstanceProfile]":
+        profiles = tuple(self._iam.get_instance_profiles())
+        return [profile for profile in profiles if name_or_arn in (profile.arn, profile.name)]
+
+    def zones(self, subnet_ids: Iterable[str]) -> frozenset[str]:
+        """Name the availability zones of those of the subnets that exist."""
+        subnets = (_found(self._ec2.get_subnet, subnet_id) for subnet_id in subnet_ids)
+        return frozenset(subnet.availability_zone for subnet in subnets if subnet is not None)
+
+    def zones_offering(self, name: str) -> frozenset[str]:
+        """Name the region's availability zones in which EC2 has an instance type."""
+        return zones_offering(name, self.region)
 
     def subnet_exists(self, subnet_id: str) -> bool:
         """Whether a subnet exists."""
@@ -225,10 +216,7 @@ class Account:
         return (version or "$Default") in known | {"$Default", "$Latest"}
 
     instance_type = staticmethod(instance_type)
-
-    def instance_family(self, name: str) -> list[str]:
-        """Name the instance types of a family (`c5a`), none when there is no such family."""
-        return [known for known in INSTANCE_TYPES if known.startswith(f"{name}.")]
+    instance_family = staticmethod(instance_family)
 
     def secret_value(self, secret_id: str, json_key: str = "", label: str = "", version_id: str = "") -> str:
         """Read a secret as ECS does for a container: a staging label, a key of the JSON object, or the whole string.
@@ -318,3 +306,10 @@ def _found(look_up: Any, key: str | None) -> Any:
         return look_up(key)
     except ServiceException:
         return None
+
+
+def _documents(role: "Role") -> "Iterator[str]":
+    """The texts of a role's policies, as they are in force."""
+    for policy in tuple(role.managed_policies.values()):
+        yield from (version.document for version in policy.versions if version.is_default)
+    yield from tuple(role.policies.values())

@@ -81,6 +81,15 @@ class Control:
         for batch in self._regions.batches:
             batch.jobs.listing_delay_seconds = seconds
 
+    def delay_summaries(self, seconds: float) -> None:
+        """Let DescribeJobs count an array's children as they were this long ago by the account's clock.
+
+        What was before the first of these requests is not known, and is shown as it was then.
+        """
+        for batch in self._regions.batches:
+            batch.jobs.summary_delay_seconds = seconds
+            self.loop.call(batch.scheduler.keep_summaries, seconds > 0)
+
     def set_capacity(self, environment: str, *, available: bool) -> None:
         """Say whether EC2 has instances for a compute environment; without, its jobs wait as AWS's do."""
         for batch in self._regions.batches:
@@ -132,6 +141,7 @@ class Control:
             ("POST", "clock"): lambda sent: {"now": self.advance(float(sent["advance"]))},
             ("POST", "reclaim"): lambda sent: {"jobs": self.reclaim(sent["target"])},
             ("POST", "listing"): lambda sent: self.delay_listing(float(sent["delay"])),
+            ("POST", "summaries"): lambda sent: self.delay_summaries(float(sent["delay"])),
             ("POST", "capacity"): lambda sent: self.set_capacity(sent["environment"], available=sent["available"]),
             ("POST", "spot-price"): lambda sent: self.set_spot_price(sent["type"], float(sent["dollars"])),
             ("POST", "iam"): lambda sent: self.delay_iam(float(sent["delay"])),

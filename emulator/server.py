@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _CHECKOUT = Path(__file__).parent.parent
 _one_account = threading.Lock()
+# What jobs wait for can be a role's policy or a subnet.
+_MATTERING_TO_BATCH = frozenset({"ec2", "iam"})
 
 
 class EmulatorServer:
@@ -169,4 +171,8 @@ class EmulatorServer:
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self.account_id
         # moto reads and then changes its tables without a lock, so that a conditional put would not be atomic.
         with self._moto_locks[call.service]:
-            return self._moto(environ, start_response)
+            reply = self._moto(environ, start_response)
+        if call.changes and call.service in _MATTERING_TO_BATCH:
+            for batch in self._regions.batches:
+                self.loop.call(batch.scheduler.account_changed)
+        return reply

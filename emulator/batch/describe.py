@@ -15,8 +15,8 @@ def job_arn(job: AnyJob, arn: Arn) -> str:
     return arn("batch", f"job/{job.id}")
 
 
-def job_detail(job: AnyJob, arn: Arn) -> dict[str, Any]:
-    """Describe a job in full."""
+def job_detail(job: AnyJob, arn: Arn, summary_at: int) -> dict[str, Any]:
+    """Describe a job in full; the summary of an array's children is of the time `summary_at`."""
     spec = job.spec
     detail: dict[str, Any] = {
         "jobArn": job_arn(job, arn),
@@ -41,7 +41,7 @@ def job_detail(job: AnyJob, arn: Arn) -> dict[str, Any]:
         "stoppedAt": job.stopped_at,
         "shareIdentifier": spec.share,
         "schedulingPriority": spec.scheduling_priority,
-        "arrayProperties": _array_properties(job),
+        "arrayProperties": _array_properties(job, summary_at),
     }
     if spec.timeout_seconds is not None:
         detail["timeout"] = {"attemptDurationSeconds": spec.timeout_seconds}
@@ -64,7 +64,7 @@ def job_summary(job: AnyJob, arn: Arn) -> dict[str, Any]:
             "stoppedAt": job.stopped_at,
             "shareIdentifier": job.spec.share,
             "container": _without_none(container) or None,
-            "arrayProperties": _array_properties(job, summary=False),
+            "arrayProperties": _array_properties(job),
             "jobDefinition": job.spec.definition_arn,
             "isCancelled": job.cancelled or None,
             "isTerminated": job.terminated or None,
@@ -72,10 +72,19 @@ def job_summary(job: AnyJob, arn: Arn) -> dict[str, Any]:
     )
 
 
-def _array_properties(job: AnyJob, *, summary: bool = True) -> dict[str, Any] | None:
+def _array_properties(job: AnyJob, summary_at: int | None = None) -> dict[str, Any] | None:
+    """Describe an array, in full with its summary, or its child."""
     if isinstance(job, ArrayJob):
-        return {"size": job.size, **({"statusSummary": job.summary()} if summary else {})}
-    return None if job.array is None else {"index": job.index, **({} if summary else {"size": job.array.size})}
+        if summary_at is None:
+            return {"size": job.size}
+        return {
+            "size": job.size,
+            "statusSummary": job.summary(summary_at),
+            "statusSummaryLastUpdatedAt": summary_at,
+        }
+    if job.array is None:
+        return None
+    return {"index": job.index, **({"size": job.array.size} if summary_at is None else {})}
 
 
 def _latest_container(job: AnyJob, arn: Arn) -> dict[str, Any]:

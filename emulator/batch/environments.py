@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # Source: "AWS Batch service quotas", AWS Batch user guide.
 _QUOTA = 50
 _HEALTHY = "ComputeEnvironment Healthy"
+# A part of AWSBatchServiceRole that tearing down takes.
+_TEAR_DOWN = frozenset({"autoscaling:DeleteAutoScalingGroup", "ec2:TerminateInstances", "ecs:DeleteCluster"})
 
 
 class Environments:
@@ -119,13 +121,13 @@ class Environments:
     def _remove(self, environment: ComputeEnvironment) -> None:
         """End DELETING. Batch tears down with the environment's own role.
 
-        Without the role the environment becomes INVALID again; while the role may do nothing, it stays in DELETING.
+        Without the role the environment becomes INVALID again; while the role may not do it, it stays in DELETING.
         """
         role = environment.service_role
         if not self._account.role_trusts(role, "batch.amazonaws.com"):
             self._settle(environment)
             return
-        if role != self._account.batch_service_linked_role_arn and not self._account.role_has_policies(role):
+        if not self._account.role_may(role, _TEAR_DOWN):
             self._transitions.later(self._remove, environment)
             return
         del self._all[environment.name]

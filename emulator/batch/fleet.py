@@ -4,14 +4,16 @@ import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from emulator.batch.obstacles import Obstacles, Survey
 from emulator.batch.placement import Host, Launch, Need, Offer
 from emulator.market import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from emulator.account import Account, InstanceType
+    from emulator.account import Account
     from emulator.batch.state import ComputeEnvironment, JobQueue, State
+    from emulator.instance_types import InstanceType
 
 IDLE_SECONDS = 300.0
 """How long a host stays without jobs. AWS gives no figure; it scales down after some minutes."""
@@ -29,6 +31,8 @@ class Fleet:
         self._account = account
         self._hosts: dict[str, Host] = {}
         self._with_room: defaultdict[str, dict[str, Host]] = defaultdict(dict)
+        self._joining: defaultdict[str, dict[str, Host]] = defaultdict(dict)
+        self._survey = Survey(account)
         self._vcpus: defaultdict[str, int] = defaultdict(int)
         self._idle: dict[str, Host] = {}
         self.without_capacity: set[str] = set()
@@ -42,15 +46,20 @@ class Fleet:
 
     def _offer(self, environment: "ComputeEnvironment") -> Offer:
         resources = environment.compute_resources
+        types = list(self._types(environment))
+        obstacles = self._survey.obstacles(environment, (hardware.name for hardware in types))
         return Offer(
             environment=environment.name,
             enabled=environment.state == "ENABLED",
             # A change of the environment in the background does not keep jobs from its hosts.
             valid=environment.status in {"VALID", "UPDATING"},
-            types=[hardware for name in resources.get("instanceTypes", ()) for hardware in self._types(name)],
+            types=types,
             max_vcpus=resources.get("maxvCpus", 0),
             vcpus=self._vcpus[environment.name],
             with_room=self._with_room[environment.name].values(),
+            joining=self._joining[environment.name].values(),
+            may_not_start=obstacles.may_not_start,
+            not_offered=obstacles.not_offered,
             lacks_capacity=environment.name in self.without_capacity,
             pays_too_little=self._pays_too_little(resources),
         )
@@ -61,25 +70,42 @@ class Fleet:
             self.prices.too_dear(name, bid) for name in resources.get("instanceTypes", ())
         )
 
-    def _types(self, name: str) -> "Iterator[InstanceType]":
-        families = _FAMILIES.get(name, () if "." in name else (name,))
-        names = [f"{family}.{size}" for family in families for size in _SIZES] or [name]
-        for full_name in names:
-            if (hardware := self._account.instance_type(full_name)) is not None:
-                yield hardware
+    def _types(self, environment: "ComputeEnvironment") -> "Iterator[InstanceType]":
+        for name in environment.compute_resources.get("instanceTypes", ()):
+            for full_name in _full_names(name):
+                if (hardware := self._account.instance_type(full_name)) is not None:
+                    yield hardware
 
-    def launch(self, launch: Launch) -> Host:
-        """Start an instance; it registers with the environment's cluster at once."""
-        cluster = self._state.environments[launch.environment].ecs_cluster_arn.rsplit("/", 1)[-1]
+    def _obstacles(self, environment: "ComputeEnvironment") -> Obstacles:
+        return self._survey.obstacles(environment, (hardware.name for hardware in self._types(environment)))
+
+    def launch(self, launch: Launch, now: float) -> Host:
+        """Start an instance; it joins the environment's cluster at once, or when its role allows it."""
+        environment = self._state.environments[launch.environment]
+        cluster = environment.ecs_cluster_arn.rsplit("/", 1)[-1]
         host = Host(
             id=f"i-{secrets.token_hex(9)[:17]}",
             container_instance_arn=self._account.arn("ecs", f"container-instance/{cluster}/{secrets.token_hex(16)}"),
             environment=launch.environment,
             hardware=launch.hardware,
         )
-        self._hosts[host.id] = self._with_room[host.environment][host.id] = host
+        host.joined = not self._obstacles(environment).cannot_join
+        self._hosts[host.id] = host
+        (self._with_room if host.joined else self._joining)[host.environment][host.id] = host
+        self._rests(host, now)
         self._count(host, host.hardware.vcpus)
         return host
+
+    def account_changed(self) -> None:
+        """See what the rest of the account has to say now, and let hosts join that may since."""
+        self._survey.forget()
+        for name, hosts in self._joining.items():
+            environment = self._state.environments.get(name)
+            if hosts and environment is not None and not self._obstacles(environment).cannot_join:
+                for host in hosts.values():
+                    host.joined = True
+                self._with_room[name].update(hosts)
+                hosts.clear()
 
     def take(self, host: Host, need: Need) -> None:
         """Place a job on a host."""
@@ -99,8 +125,12 @@ class Fleet:
             return
         self._with_room[host.environment][host.id] = host
         if host.jobs == 0:
-            host.idle_since = now
-            self._idle[host.id] = host
+            self._rests(host, now)
+
+    def _rests(self, host: Host, now: float) -> None:
+        """Note that a host has no job, so that it goes unless one comes."""
+        host.idle_since = now
+        self._idle[host.id] = host
 
     def get(self, instance_id: str) -> Host | None:
         """Find a host that is there."""
@@ -109,7 +139,8 @@ class Fleet:
     def remove(self, host: Host) -> None:
         """Let a host go, whoever is on it."""
         del self._hosts[host.id]
-        self._with_room[host.environment].pop(host.id, None)
+        for hosts in (self._with_room, self._joining):
+            hosts[host.environment].pop(host.id, None)
         self._idle.pop(host.id, None)
         self._count(host, -host.hardware.vcpus)
 
@@ -136,3 +167,9 @@ class Fleet:
         if (environment := self._state.environments.get(host.environment)) is not None:
             resources = environment.compute_resources
             resources["desiredvCpus"] = max(self._vcpus[host.environment], resources.get("minvCpus", 0))
+
+
+def _full_names(name: str) -> "Iterable[str]":
+    """Name the instance types that a name in an environment stands for."""
+    families = _FAMILIES.get(name, () if "." in name else (name,))
+    return [f"{family}.{size}" for family in families for size in _SIZES] or [name]

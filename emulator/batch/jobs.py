@@ -26,12 +26,13 @@ _FRONT = 100
 class Jobs:
     """SubmitJob and what looks at jobs or ends them.
 
-    `listing_delay_seconds` is how long a new job is missing from ListJobs: AWS's lists lag, and the control endpoint
-    can make it seen.
+    `listing_delay_seconds` is how long a new job is missing from ListJobs, `summary_delay_seconds` how old the summary
+    is that DescribeJobs shows of an array's children: both lag in AWS, and the control endpoint can make it seen.
     """
 
     def __init__(self, state: "State", account: "Account", scheduler: "Scheduler", clock: "Clock") -> None:
         self.listing_delay_seconds = 0.0
+        self.summary_delay_seconds = 0.0
         self._state = state
         self._account = account
         self._scheduler = scheduler
@@ -48,7 +49,8 @@ class Jobs:
         if len(jobs) > _MOST_DESCRIBED:
             raise plainly_refused(f"The number of jobs to describe must be at most {_MOST_DESCRIBED}.")
         found = [job for job_id in dict.fromkeys(jobs) if (job := self._find(job_id)) is not None]
-        return {"jobs": [job_detail(job, self._account.arn) for job in found]}
+        summary_at = self._clock.now_ms() - int(self.summary_delay_seconds * 1000)
+        return {"jobs": [job_detail(job, self._account.arn, summary_at) for job in found]}
 
     def list_jobs(
         self,

@@ -28,6 +28,8 @@ DEPENDENCY_FAILED = "Dependent Job failed"
 class Lifecycle:
     """Applies state changes.
 
+    `keeps_summaries` says whether arrays remember what their summaries were, for an account whose summaries lag.
+
     Args:
         store: Where dependencies are found and ends are noted.
         now_ms: The account's time.
@@ -41,6 +43,7 @@ class Lifecycle:
         self._dependents: defaultdict[str, list[AnyJob]] = defaultdict(list)
         self._ended: deque[AnyJob] = deque()
         self._telling = False
+        self.keeps_summaries = False
 
     def admit(self, job: AnyJob) -> None:
         """Take a job out of SUBMITTED: to RUNNABLE, to PENDING for its dependencies, or to FAILED at once."""
@@ -59,6 +62,7 @@ class Lifecycle:
         """Put a job into a state, with its times and with the counters and the end of its array."""
         now = self._now_ms()
         if isinstance(job, Job) and job.array is not None:
+            self._keep_summary(job.array, now)
             job.array.counts[job.status] -= 1
             job.array.counts[status] += 1
         job.status, job.status_reason = status, reason
@@ -142,8 +146,14 @@ class Lifecycle:
             for child in job.children.values():
                 if child.status == PENDING:
                     self.move(child, RUNNABLE)
+            self._keep_summary(job, self._now_ms())
             job.untouched_status = RUNNABLE
         self._runnable(job)
+
+    def _keep_summary(self, array: ArrayJob, now: int) -> None:
+        """Let an array remember its summary before it changes."""
+        if self.keeps_summaries:
+            array.past.append((now, array.summary()))
 
     def _consider_child(self, array: ArrayJob, index: int) -> None:
         """Do for one child what :meth:`_consider` does for a job: N_TO_N and SEQUENTIAL dependencies."""

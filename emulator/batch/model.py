@@ -1,6 +1,6 @@
 """Jobs and array jobs as the scheduler keeps them. Times are milliseconds since the epoch, as in the API."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,6 +86,7 @@ class ArrayJob:
     """The parent of an array. A child's record is made when something first happens to it.
 
     The children without a record share `untouched_status`. `next_index` is the first index that was never placed.
+    `past` holds what the summary was, oldest first, each with the time until which it was so.
     """
 
     id: str
@@ -103,6 +104,7 @@ class ArrayJob:
     next_index: int = 0
     children: dict[int, Job] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    past: deque[tuple[int, dict[str, int]]] = field(default_factory=deque)
 
     def child(self, index: int) -> Job:
         """Return a child's record, made if nothing has happened to it yet."""
@@ -127,8 +129,12 @@ class ArrayJob:
             if (child.status if child else self.untouched_status) == status:
                 yield self.child(index)
 
-    def summary(self) -> dict[str, int]:
-        """Count the children by status, for every status."""
+    def summary(self, at: int | None = None) -> dict[str, int]:
+        """Count the children by status, for every status: now, or as `past` has it of an earlier time."""
+        if at is not None:
+            for until, then in self.past:
+                if at < until:
+                    return then
         counts = {status: self.counts[status] for status in STATUSES}
         counts[self.untouched_status] += self.size - len(self.children)
         return counts

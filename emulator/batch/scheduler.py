@@ -145,6 +145,15 @@ class Scheduler:
         (self.fleet.without_capacity.discard if available else self.fleet.without_capacity.add)(environment)
         self.changed()
 
+    def keep_summaries(self, keep: bool) -> None:
+        """Let arrays remember from now on what their summaries were, or no more."""
+        self._lifecycle.keeps_summaries = keep
+
+    def account_changed(self) -> None:
+        """Look again at what can be placed, since roles or networks have changed."""
+        self.fleet.account_changed()
+        self.changed()
+
     def changed(self) -> None:
         """Look again at what can be placed; called whenever an environment, a queue or a job has changed."""
         if self._closed:
@@ -187,26 +196,24 @@ class Scheduler:
         self._waiting[job.spec.queue].append(job)
 
     def _place_all(self, queue: "JobQueue", now: float) -> float | None:
-        """Place a queue's jobs until the head must wait; returns when a time limit wants a look at it."""
+        """Place a queue's jobs until the head must wait; returns when to look at it again, if at a certain time."""
         waiting = self._waiting[queue.name]
         while (job := waiting.head()) is not None:
             where = place(job.spec.need, self.fleet.offers(queue))
             if isinstance(where, Wait):
                 since = waiting.blocked(job, where, now)
-                limits = (
-                    action["maxTimeSeconds"]
-                    for action in queue.job_state_time_limit_actions
-                    if action["reason"] == where.reason
-                )
-                limit = min(limits, default=None)
+                if (said := since + where.after_seconds) > now:
+                    return said
+                limit = _limit_seconds(queue, where)
                 if limit is None or since + limit > now:
                     return None if limit is None else since + limit
                 reason = f"Canceled by JobStateTimeLimit action due to reason: {where.reason}"
                 self._lifecycle.fail_waiting(job, reason, cancelled=True)
                 continue
-            host = self.fleet.launch(where) if isinstance(where, Launch) else where
-            self._put_on(host, job)
-            waiting.placed(job)
+            host = self.fleet.launch(where, now) if isinstance(where, Launch) else where
+            if host.joined:
+                self._put_on(host, job)
+                waiting.placed(job)
         return None
 
     def _put_on(self, host: Host, job: Job) -> None:
@@ -290,3 +297,9 @@ class Scheduler:
         await self._clock.sleep(time - self._clock.now())
         self._alarm, self._alarm_at = None, float("inf")
         self.changed()
+
+
+def _limit_seconds(queue: "JobQueue", wait: Wait) -> float | None:
+    """The time after which a queue cancels a head that waits so; None when it lets it wait."""
+    actions = queue.job_state_time_limit_actions
+    return min((action["maxTimeSeconds"] for action in actions if action["reason"] == wait.reason), default=None)

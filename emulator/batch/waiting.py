@@ -65,6 +65,7 @@ class WaitingJobs:
         if self._blocked != (job, wait):
             self._unblock()
             self._blocked, self._blocked_since = (job, wait), now
+        if now >= self._blocked_since + wait.after_seconds:
             job.status_reason = str(wait) or None
         return self._blocked_since
 

@@ -97,6 +97,8 @@ def role(aws: Aws) -> Callable[[str, str], str]:
 def resources(aws: Aws, role: Callable[[str, str], str]) -> dict[str, Any]:
     """`computeResources` that Batch takes, with what they refer to: On-Demand c5a.large, at most 16 vCPUs."""
     role("instance", "ec2")
+    policy = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+    aws("iam").attach_role_policy(RoleName="instance", PolicyArn=policy)
     aws("iam").create_instance_profile(InstanceProfileName="instance")
     aws("iam").add_role_to_instance_profile(InstanceProfileName="instance", RoleName="instance")
     subnets = aws("ec2").describe_subnets()["Subnets"]

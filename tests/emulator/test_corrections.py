@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.account import InstanceType
+from emulator.instance_types import InstanceType
 from emulator.server import EmulatorServer
 
 Aws = Callable[..., Any]

@@ -288,6 +288,8 @@ def test_faults_and_the_clock_are_set_over_http(server: EmulatorServer, aws: Aws
     aws("batch").describe_job_queues()
     before = control(server, "GET", "clock")[1]["now"]
     assert control(server, "POST", "clock", {"advance": 3600})[1]["now"] >= before + 3600
+    assert control(server, "POST", "summaries", {"delay": 60}) == (200, {})
+    assert server.batch.jobs.summary_delay_seconds == 60
 
 
 CONTROLS: list[tuple[str, str, Any, dict[str, str], int]] = [
@@ -298,6 +300,7 @@ CONTROLS: list[tuple[str, str, Any, dict[str, str], int]] = [
     ("POST", "faults", {"nonsense": 1}, {}, 400),
     ("POST", "reclaim", {"target": "i-0"}, {}, 400),
     ("POST", "iam", {}, {}, 400),
+    ("POST", "summaries", {}, {}, 400),
     ("GET", "nothing", None, {}, 404),
 ]
 

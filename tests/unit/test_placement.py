@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.batch.placement import Host, Launch, Need, Offer, Wait, place, usable_memory_mib
+from emulator.batch.placement import (
+    UNDETERMINED_AFTER_SECONDS,
+    Host,
+    Launch,
+    Need,
+    Offer,
+    Wait,
+    place,
+    usable_memory_mib,
+)
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,37 @@ def test_reasons_for_waiting_are_in_the_words_of_aws() -> None:
     assert reason(replace(OFFER, enabled=False)) == (
         "ACTION_REQUIRED - CE(s) associated with the job queue are disabled."
     )
+
+
+def test_an_environment_whose_role_or_zones_will_not_do_is_passed_over_for_the_next() -> None:
+    second = replace(OFFER, environment="two")
+    for first in (replace(OFFER, may_not_start=True), replace(OFFER, not_offered=frozenset({"c5a.large"}))):
+        assert place(need(), [first, second]) == Launch("two", C5A)
+        assert reason(first)
+
+
+def test_of_an_environments_types_only_those_are_started_that_its_zones_have() -> None:
+    offer = replace(OFFER, types=(C5A, R5AD), not_offered=frozenset({"c5a.large"}))
+    assert place(need(), [offer]) == Launch("one", R5AD)
+    assert reason(replace(offer, types=(C5A,))).startswith("MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED - ")
+    assert reason(replace(offer, types=(C5A,)), job=need(vcpus=8)).startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREM")
+
+
+def test_the_role_is_named_only_when_no_environment_is_open_with_a_better_one() -> None:
+    without = replace(OFFER, may_not_start=True)
+    assert reason(without, replace(OFFER, enabled=False)).startswith("MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS ")
+    assert reason(without, replace(OFFER, lacks_capacity=True)).startswith("CAPACITY:")
+    assert reason(without, replace(OFFER, types=(C6G,)), job=need(vcpus=2)).startswith("MISCONFIGURATION:JOB_RESOURCE")
+    assert reason(replace(without, valid=False)).startswith("ACTION_REQUIRED - ")
+
+
+def test_an_instance_that_has_not_joined_is_waited_for_and_no_other_is_started() -> None:
+    joining = replace(OFFER, joining=[host(C5A)], vcpus=2)
+    wait = place(need(), [joining, replace(OFFER, environment="two")])
+    assert isinstance(wait, Wait)
+    assert str(wait) == "UNDETERMINED - Batch job is blocked, root cause is undetermined."
+    assert wait.after_seconds == UNDETERMINED_AFTER_SECONDS
+    assert place(need(memory_mib=8000), [replace(joining, types=(C5A, R5AD))]) == Launch("one", R5AD)
 
 
 def test_a_job_that_only_waits_for_its_turn_has_no_reason() -> None:
