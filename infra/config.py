@@ -44,8 +44,8 @@ _RETENTION_DAYS: Final = (
 )
 # fmt: on
 
-# What a queue may cancel a waiting job for (AWS Batch User Guide, "Job queue blocking"; API reference,
-# JobStateTimeLimitAction); the limits are in seconds.
+# What a queue may cancel a waiting job for (AWS Batch User Guide, "Automatic remediation with
+# jobStateTimeLimitActions"; API reference, JobStateTimeLimitAction); the limits are in seconds.
 TIME_LIMIT_REASONS: Final = (
     "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",

@@ -9,16 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from submitter.capacity import usable_memory_mib
+from submitter.blocked import explain, reason_of
 from submitter.facts import Environment, Waiting
 from submitter.render import count, duration
 
 TIME_LIMIT: Final = "Canceled by JobStateTimeLimit action due to reason: "
 """What the status reason of a job begins with that a queue has cancelled because it waited too long."""
-
-CAPACITY: Final = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
-MAX_RESOURCE: Final = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
-REQUIREMENT: Final = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
 
 _BOOT_SECONDS: Final = 600
 """An instance usually takes minutes to start and to join its cluster; longer than this is no longer usual."""
@@ -161,8 +157,8 @@ def _behind(waiting: Waiting) -> list[Finding]:
 def _first(waiting: Waiting) -> list[Finding]:
     """Say why the first of these runs waits: AWS's own reason, else what is seen, else what is likely."""
     words = waiting.head.status_reason if waiting.head else ""
-    reason = words.partition(" - ")[0].strip()
-    found = [*_bid(waiting), *_aws_says(waiting, reason, words)] if words else [*_bid(waiting), *_full(waiting)]
+    reason = reason_of(words)
+    found = [*_bid(waiting), *(_aws_says(waiting, words) if words else _full(waiting))]
     if found and reason in waiting.limits:
         found.append(
             Finding(
@@ -175,35 +171,9 @@ def _first(waiting: Waiting) -> list[Finding]:
     return found or [_unknown(waiting)]
 
 
-def _aws_says(waiting: Waiting, reason: str, words: str) -> Iterator[Finding]:
-    need, kind = waiting.need, waiting.hardware.instance_type if waiting.hardware else "its instance type"
-    if reason == CAPACITY:
-        yield Finding(
-            sentence=f"EC2 has no {kind} to give at present ({words}).",
-            remedy=f"AWS keeps trying. To go on elsewhere: `submitter cancel`, then `submitter retry --queue` with "
-            f"{_other(waiting)}.",
-        )
-    elif reason == MAX_RESOURCE:
-        most = max((each.max_vcpus for each in waiting.environments), default=0)
-        yield Finding(
-            sentence=f"The environment may have {most} vCPUs at once, fewer than one instance has ({words}).",
-            remedy="Raise the stack's setting maxVcpus and `pulumi up`; the runs then start by themselves.",
-        )
-    elif reason == REQUIREMENT:
-        has = ""
-        if hardware := waiting.hardware:
-            memory = usable_memory_mib(hardware.memory_mib)
-            has = f", and a {kind} has {hardware.vcpus} vCPU, about {memory} MiB and {hardware.gpus} GPU to give"
-        yield Finding(
-            sentence=f"A run needs {need.vcpus} vCPU, {need.memory_mib} MiB and {need.gpus} GPU{has} ({words}).",
-            remedy="`submitter cancel`, then `submitter retry` with less (--num-memory) or with a --queue of larger "
-            "instances.",
-        )
-    else:
-        yield Finding(
-            sentence=f"AWS says: {words}",
-            remedy='See "Jobs stuck in a RUNNABLE status" in the AWS Batch user guide.',
-        )
+def _aws_says(waiting: Waiting, words: str) -> Iterator[Finding]:
+    sentence, remedy = explain(waiting, words)
+    yield Finding(sentence=sentence, remedy=remedy)
 
 
 def _bid(waiting: Waiting) -> Iterator[Finding]:
@@ -255,9 +225,3 @@ def _unknown(waiting: Waiting) -> Finding:
         f"waited for {duration(waiting.waited_seconds)} is not known.",
         remedy=_QUOTAS,
     )
-
-
-def _other(waiting: Waiting) -> str:
-    if waiting.hardware and waiting.hardware.purchase == "spot":
-        return f"the On-Demand queue, {waiting.queue.removesuffix('-spot')}"
-    return "a queue of another instance type; `submitter queues` lists them"

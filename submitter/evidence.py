@@ -125,4 +125,5 @@ def _environment(described: Mapping[str, Any]) -> Environment:
         bid_percentage=resources.get("bidPercentage") or 100,
         max_vcpus=resources["maxvCpus"],
         desired_vcpus=resources.get("desiredvCpus", 0),
+        service_role=described.get("serviceRole", ""),
     )

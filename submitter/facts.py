@@ -21,6 +21,7 @@ class Environment:
         bid_percentage: The most that it pays for a Spot instance, in percent of the On-Demand price.
         max_vcpus: vCPUs that it may have at once.
         desired_vcpus: vCPUs that it has or has asked for.
+        service_role: ARN of the role by which AWS Batch starts its instances.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Environment:
     bid_percentage: int
     max_vcpus: int
     desired_vcpus: int
+    service_role: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 _QUOTA = 50
 _MAX_ENVIRONMENTS = 3
 _UNSUPPORTED = ("serviceEnvironmentOrder", "jobQueueType")
-# Source: "Job queue parameters" (jobStateTimeLimitActions), AWS Batch user guide.
+# Source: "Automatic remediation with jobStateTimeLimitActions", AWS Batch user guide.
 _TIME_LIMIT_REASONS = frozenset(
     {
         "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
         "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
-        "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED",
         "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
     }
 )

@@ -16,6 +16,7 @@ ENVIRONMENT = Environment(
     bid_percentage=100,
     max_vcpus=16,
     desired_vcpus=0,
+    service_role="arn:aws:iam::123456789012:role/batch",
 )
 OURS = Head(job="ours", sweep="ada/first", own=True, status_reason="")
 WAITING = Waiting(
@@ -42,23 +43,9 @@ def only(waiting: Waiting) -> str:
     return finding.sentence
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - Batch operation failed because of the service role",
-        "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED - the image does not boot",
-        "ACTION_REQUIRED - CE(s) associated with the job queue are invalid.",
-        "UNDETERMINED - Batch job is blocked, root cause is undetermined.",
-    ],
-)
-def test_reasons_that_need_no_other_words_are_told_as_aws_gives_them(words: str) -> None:
+def test_a_reason_that_aws_has_added_is_told_in_its_words() -> None:
+    words = "CAPACITY:OF_ANOTHER_KIND - Something that nobody knows yet."
     assert only(replace(WAITING, head=replace(OURS, status_reason=words))) == f"AWS says: {words}"
-
-
-def test_a_queue_that_is_gone_is_all_that_is_said() -> None:
-    assert only(replace(WAITING, exists=False, environments=(), head=None)) == (
-        "The queue c5a-large-spot does not exist any more."
-    )
 
 
 def test_an_invalid_queue_is_told_in_awss_words() -> None:
@@ -66,10 +53,8 @@ def test_an_invalid_queue_is_told_in_awss_words() -> None:
     assert found[0].sentence == "The queue c5a-large-spot is INVALID: it says why"
 
 
-def test_a_front_that_may_not_be_read_is_said_and_what_is_seen_is_told_all_the_same() -> None:
-    unreadable = replace(WAITING, head=None, front_known=False)
-    assert "the queue's front could not be read" in only(unreadable)
-    full = replace(unreadable, environments=(replace(ENVIRONMENT, desired_vcpus=16),))
+def test_what_is_seen_is_told_although_the_front_may_not_be_read() -> None:
+    full = replace(WAITING, head=None, front_known=False, environments=(replace(ENVIRONMENT, desired_vcpus=16),))
     assert only(full) == "spot is at its limit: 16 of 16 vCPUs are in use."
 
 
@@ -87,14 +72,6 @@ def test_a_bid_above_the_price_is_no_reason() -> None:
     )
     assert "is not known" in only(half)
     assert "Spot" not in only(half)
-
-
-def test_another_open_environment_of_the_queue_is_looked_at_when_one_is_closed() -> None:
-    closed, full = replace(ENVIRONMENT, state="DISABLED"), replace(ENVIRONMENT, name="second", desired_vcpus=16)
-    assert [finding.sentence for finding in diagnose(replace(WAITING, environments=(closed, full)))] == [
-        "The environment spot is disabled and starts no run.",
-        "second is at its limit: 16 of 16 vCPUs are in use.",
-    ]
 
 
 def test_runs_that_aws_does_not_have_are_told_apart() -> None:

@@ -72,6 +72,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"subnetIds": ["subnet-0123456789abcdef0"] * 2}, "listed more than once"),
     ({"securityGroupIds": ["default"]}, "'default' is not a security group id; write it as sg-0"),
     ({"jobStateTimeLimitActions": {"SLOW": 600}}, "'SLOW' is not a choice; choose one of CAPACITY:INSUFF"),
+    ({"jobStateTimeLimitActions": {"UNDETERMINED": 600}}, "'UNDETERMINED' is not a choice; choose one of CAPACITY:"),
     ({"jobStateTimeLimitActions": {"MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": 60}}, "choose 600 to 86400 seconds"),
     ({"jobStateTimeLimitActions": {"MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": "1h"}}, "'1h' is not a number of sec"),
     ({"artifactsForceDestroy": True}, "there is no bucket to destroy; set artifactsBucket to true"),

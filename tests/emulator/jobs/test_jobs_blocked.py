@@ -162,7 +162,7 @@ def test_an_update_of_the_environment_takes_instances_away_that_never_joined(lab
     assert lab.ended(job_id)["status"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("text", [NO_PERMISSION, UNDETERMINED, "ACTION_REQUIRED - "])
+@pytest.mark.parametrize("text", [NO_PERMISSION, NOT_OFFERED, UNDETERMINED, "ACTION_REQUIRED - "])
 def test_what_batch_cannot_remedy_has_no_time_limit(lab: Any, text: str) -> None:
     """Source: "Automatic remediation with jobStateTimeLimitActions", Batch user guide."""
     action = {"reason": text.split(maxsplit=1)[0], "state": "RUNNABLE", "action": "CANCEL", "maxTimeSeconds": 600}

@@ -319,3 +319,44 @@ def submitter(
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def why(submitter: Callable[..., Done]) -> Callable[..., list[tuple[str, str]]]:
+    """Ask `submitter why`, and return the sentences with their remedies: `why("ada/first")`."""
+
+    def ask(sweep: str = "ada/first") -> list[tuple[str, str]]:
+        findings = submitter("why", sweep, "--json").document["findings"]
+        assert all(found["queue"] == QUEUE for found in findings)
+        return [(found["sentence"], found["remedy"]) for found in findings]
+
+    return ask
+
+
+@pytest.fixture
+def update_environment(aws: Callable[..., Any], wait_until: Callable[..., Any]) -> Callable[..., None]:
+    """Change the queue's environment and wait until that is done: `update_environment(state="DISABLED")`."""
+
+    def update(status: str = "VALID", **changes: Any) -> None:
+        aws("batch").update_compute_environment(computeEnvironment="spot", **changes)
+        wait_until(
+            lambda: (
+                aws("batch").describe_compute_environments(computeEnvironments=["spot"])["computeEnvironments"][0][
+                    "status"
+                ]
+                == status
+            )
+        )
+
+    return update
+
+
+@pytest.fixture
+def submit_to_wait(machine: Machine, wait_until: Callable[..., Any]) -> Callable[..., None]:
+    """Submit runs that would last, and wait until AWS has considered them: `submit_to_wait(seeds=(1, 2))`."""
+
+    def submit(seeds: Sequence[int] = (1, 2), **spec: Any) -> None:
+        machine.run(seeds, command="exec sleep 600 # {seed}", **spec)
+        wait_until(lambda: {"submitted", "pending"}.isdisjoint(machine.status().counts))
+
+    return submit

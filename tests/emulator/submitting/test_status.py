@@ -117,6 +117,17 @@ def test_counts_of_an_array_under_way_leave_out_what_was_sent_again(machine: Any
     assert machine.status().counts == {"failed": 1, "running": 1, "cancelled": 1}
 
 
+def test_counts_lag_as_awss_summary_of_an_array_does_and_each_runs_status_does_not(
+    machine: Any, wait_until: WaitUntil
+) -> None:
+    machine.server.control.delay_summaries(3600)
+    machine.run([1, 2], command="exec sleep 600 # {seed}")
+    wait_until(lambda: machine.statuses() == ["running", "running"])
+    assert machine.status().counts == {"pending": 2}
+    machine.clock.sleep(3600)
+    assert machine.status().counts == {"running": 2}
+
+
 def test_a_reclaimed_run_says_so_in_its_next_attempt(machine: Any, wait_until: WaitUntil) -> None:
     machine.run([1], command="sleep 600; echo {seed}")
     job = machine.run_status(1).job
@@ -135,6 +146,47 @@ def test_a_run_that_was_reclaimed_at_its_last_attempt_says_so(machine: Any, wait
             lost |= set(machine.server.control.reclaim(run.job))
     assert ended(machine, wait_until).counts == {"failed": 2}
     assert {run.reason for run in machine.status(runs=True).runs} == {SPOT_RECLAIMED}
+
+
+def test_an_on_demand_instance_that_goes_is_no_spot_interruption(
+    machine: Any, aws: Callable[..., Any], environment: Callable[..., Any], wait_until: WaitUntil
+) -> None:
+    """AWS takes such an instance away for the update of its environment, for one."""
+    made = environment("on-demand")
+    order = [{"order": 1, "computeEnvironment": made["computeEnvironmentArn"]}]
+    arn = aws("batch").create_job_queue(jobQueueName="c5a-large", priority=1, computeEnvironmentOrder=order)
+    wait_until(lambda: {each["status"] for each in aws("batch").describe_job_queues()["jobQueues"]} == {"VALID"})
+    names = {"name": "c5a-large", "arn": arn["jobQueueArn"], "compute_environment": "on-demand"}
+    queue = replace(machine.contract.queues["c5a-large-spot"], **names, purchase="on-demand")
+    contract = replace(machine.contract, queues={**machine.contract.queues, "c5a-large": queue})
+    machine = replace(machine, contract=contract)
+    machine.submit(replace(machine.order([1], command="sleep 600; echo {seed}", attempts=1), queue="c5a-large"))
+    wait_until(lambda: machine.run_status(1).status == "running")
+    update = {"updatePolicy": {"terminateJobsOnUpdate": True}, "computeResources": {"instanceTypes": ["c5a.xlarge"]}}
+    aws("batch").update_compute_environment(computeEnvironment="on-demand", **update)
+    assert ended(machine, wait_until).counts == {"failed": 1}
+    assert machine.run_status(1).reason.startswith("the instance was lost: Host EC2 (instance i-")
+
+
+def test_a_run_that_waits_for_its_next_attempt_has_the_reasons_of_both(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="sleep 600; echo {seed}")
+    wait_until(lambda: machine.run_status(1).status == "running")
+    machine.server.control.set_capacity("spot", available=False)
+    machine.server.control.reclaim(machine.run_status(1).job)
+    run = wait_until(lambda: (run := machine.run_status(1)).status == "runnable" and run)
+    assert run.reason.startswith(f"attempt 1: {SPOT_RECLAIMED}; CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - ")
+
+
+def test_a_run_that_took_too_long_or_found_no_secret_says_so(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="sleep 600; echo {seed}")
+    wait_until(lambda: machine.run_status(1).status == "running")
+    machine.clock.sleep(57_601)
+    assert ended(machine, wait_until).counts == {"failed": 1}
+    assert machine.run_status(1).reason.startswith("Job attempt duration exceeded timeout; exit code ")
+    gone = f"{machine.contract.secret_arn}:KEY::"
+    machine.run([1], fresh=True, secrets={"KEY": gone})
+    assert ended(machine, wait_until).counts == {"failed": 1}
+    assert machine.run_status(1).reason.startswith("ResourceInitializationError: unable to pull secrets")
 
 
 def test_looking_decides_what_a_killed_run_left_open(

@@ -96,6 +96,18 @@ def test_watching_without_a_terminal_prints_a_line_whenever_the_counts_change(su
     assert len(json.loads(again[0])["runs"]) == 3
 
 
+def test_an_array_that_has_ended_is_told_by_itself_while_its_summary_lags(
+    submitter: Submitter, server: EmulatorServer
+) -> None:
+    server.control.delay_summaries(3600)
+    submitter(*run("test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
+    waited = submitter("wait", "first", "--json")
+    assert (waited.code, waited.document["counts"]) == (1, {"succeeded": 2, "failed": 1})
+    status = submitter("status", "first", "--runs", "--json").document
+    assert status["counts"] == {"succeeded": 2, "failed": 1}
+    assert [run["status"] for run in status["runs"]] == ["succeeded", "failed", "succeeded"]
+
+
 def test_watching_chosen_runs_tells_how_many_of_them_stand_how(submitter: Submitter) -> None:
     submitter(*run("sleep 0.5; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
     lines = submitter("status", "first", "--watch", "--seed", "2", "--poll", "0.1").out.splitlines()
