@@ -99,6 +99,7 @@ class Retry:
         batch: The account's.
         reader: Reads how the sweep stands.
         clock: This machine's.
+        ready: Called when runs are due and the ledger has them, before anything is sent.
         say: Told, in sentences, what the user waits for.
     """
 
@@ -113,10 +114,11 @@ class Retry:
         batch: "Batch",
         reader: "StatusReader",
         clock: "Clock",
+        ready: Callable[[], None] | None = None,
         say: Callable[[str], None],
     ) -> None:
         self._sweep, self._choose, self._changes, self._contract = sweep, choose, changes, contract
-        self._ledger, self._batch, self._reader = ledger, batch, reader
+        self._ledger, self._batch, self._reader, self._ready = ledger, batch, reader, ready
         self._sender = Sender(sweep, ledger, batch, clock, say)
 
     def work(self) -> Retried:
@@ -139,7 +141,7 @@ class Retry:
             # All of them are drafted before any is sent: what cannot work is refused as a whole.
             if drafts := [self._draft(order, generation, len(entries) + 1) for order in self._orders(generation, due)]:
                 order, entry, requests = drafts[0]
-                entries = self._sender.send(entries, entry, requests, order.definition)
+                entries = self._sender.send(entries, entry, requests, order.definition, self._ready)
                 continue
             if places := self._sender.undecided(generation, wanted):
                 self._sender.look(places)

@@ -159,8 +159,13 @@ class Connection:
 
         return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
 
-    def retry(self, sweep: str, choose: "Choose", changes: "Changes", *, say: Callable[[str], None]) -> "Retried":
-        """Send again what failed or was cancelled of the chosen runs; see :class:`submitter.retry.Retry`."""
+    def retry(
+        self, sweep: str, choose: "Choose", changes: "Changes", secrets: "Secrets", *, say: Callable[[str], None]
+    ) -> "Retried":
+        """Send again what failed or was cancelled of the chosen runs, with these values in reach as well.
+
+        See :class:`submitter.retry.Retry`.
+        """
         from submitter.retry import Retry
 
         return Retry(
@@ -172,14 +177,16 @@ class Connection:
             batch=self.batch,
             reader=self.status,
             clock=self.clock,
+            ready=lambda: self.keep(secrets),
             say=say,
         ).work()
 
-    def missing_keys(self, generation: Generation) -> set[str]:
-        """Return the names of secrets that runs were given, and that are kept no more."""
+    def missing_keys(self, generation: Generation, numbers: NumberSet) -> set[str]:
+        """Return the names of secrets that these runs were given, and that are kept no more."""
         from submitter.secrets import SecretStore, labels_of
 
-        specs = [request.spec for request in generation.newest_request().values() if request.spec]
+        requests = generation.newest_request()
+        specs = [request.spec for number in numbers if (request := requests.get(number)) and request.spec]
         wanted = {
             (name, label)
             for spec in specs

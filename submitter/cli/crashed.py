@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from submitter import render
-from submitter.cli.again import Limits, changes
+from submitter.cli.again import Limits, retry
 from submitter.cli.options import check_owner
 from submitter.cli.output import note
 from submitter.cli.run import run_command
@@ -61,11 +61,10 @@ def retry_crashed(
             note(f"{name} is not yours: its {render.count(len(numbers), 'run')} are left alone without --force.")
             continue
         check_owner(connection, name, force=force)
-        what = changes(connection, name, limits)
         requests = connection.generation(name, None)[1].newest_request().values()
-        if not any(request.spec and WANDB_RETRY in request.spec.environment for request in requests):
-            what = replace(what, environment=_MUST)  # with that variable each run would have a new id
-        yield name, connection.retry(name, partial(_these, numbers), what, say=note)
+        # With that variable each run has a new id.
+        renamed = any(request.spec and WANDB_RETRY in request.spec.environment for request in requests)
+        yield name, retry(connection, name, partial(_these, numbers), limits, environment={} if renamed else _MUST)
     if others and sweep is None:
         yield _resume_others(connection, project, others, limits)
 
@@ -134,7 +133,7 @@ def _resume_others(
         at = generation.axes.index("id")
         return NumberSet(run.number for run in generation.table.runs() if run.row[at] in wanted)
 
-    retried = connection.retry(sweep, choose, changes(connection, sweep, limits), say=note)
+    retried = retry(connection, sweep, choose, limits)
     sent = (number for number, place in retried.generation.newest().items() if place.entry.n > before)
     return sweep, replace(retried, submitted=NumberSet(sent))
 

@@ -75,8 +75,7 @@ def retry_command(
         raise errors.UsageError("`retry` needs a sweep.", "Give its NAME; `submitter list` shows them.")
     else:
         options.check_owner(connection, sweep, force=force)
-        changed = again.changes(connection, sweep, what)
-        done = {sweep: connection.retry(sweep, again.choose_by(selection), changed, say=note)}
+        done = {sweep: again.retry(connection, sweep, again.choose_by(selection), what)}
     if as_json:
         click.echo(render.document("retry", {"sweeps": [_values(*sent) for sent in done.items()]}))
         return

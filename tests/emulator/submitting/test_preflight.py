@@ -114,6 +114,23 @@ def test_a_retry_on_other_instances_looks_at_the_image(
     assert len(submitter("show", "first", "--json").document["submissions"]) == 1
 
 
+def test_a_retry_looks_at_the_images_of_the_chosen_runs_only(
+    submitter: Submitter, registry: Callable[..., None], tmp_path: Path
+) -> None:
+    registry("amd64", "arm64")
+    options = ("--num-seed", "2", "--attempts", "1", "--num-memory", "512", "--wait", "--poll", "0.1")
+    run(submitter, SPOT, *options, command="false # {seed}")
+    submitter("retry", "first", "--seed", "2", "--image", f"other@sha256:{'2' * 64}")
+    submitter("wait", "first", "--poll", "0.1")
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/asked'\ncat '{tmp_path}/found.json'\n")
+    retried = submitter("retry", "first", "--seed", "2", "--queue", "c6g-medium", "--json").document["sweeps"][0]
+    assert retried["runs"] == "2"
+    asked = (tmp_path / "asked").read_text()
+    assert "other@" in asked
+    assert "trainer" not in asked
+
+
 def test_where_it_cannot_be_told_what_an_image_is_now_the_sweep_goes_on_with_its_own(
     submitter: Submitter, registry: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -65,6 +65,17 @@ def requests(server: EmulatorServer, monkeypatch: pytest.MonkeyPatch) -> list[tu
     return seen
 
 
+@pytest.fixture
+def lose_keys(store: SecretStore, labels: Callable[[], set[str]]) -> Callable[[], None]:
+    """Take all keys away, as `prune` does with those that no unfinished run needs."""
+
+    def lose() -> None:
+        for label in labels():
+            store.remove(label)
+
+    return lose
+
+
 def none_in_use() -> set[str]:
     return set()
 
@@ -220,6 +231,72 @@ def test_a_secret_shows_nowhere_but_in_the_request_that_keeps_it_and_inside_the_
     assert tmp_path / "debug.sh.docker.sh" in files
     assert not [file for file in files if SENTINEL in file.read_text()]
     assert str(Path.home()) not in (tmp_path / "debug.sh.docker.sh").read_text()
+
+
+def test_a_retry_keeps_a_key_again_once_the_ledger_has_what_needs_it_and_shows_it_nowhere(  # noqa: PLR0917 - fixtures
+    submitter: Submitter,
+    lose_keys: Callable[[], None],
+    requests: list[tuple[str, bytes]],
+    aws: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_API_KEY", "the old key")
+    submitter(*RUN, f"{SHOW}; false {{seed}}", "--attempts", "1", "--wait", "--poll", "0.1")
+    lose_keys()
+    monkeypatch.setenv("WANDB_API_KEY", SENTINEL)
+    requests.clear()
+    said = [submitter("--debug", "retry", "first", "--json")]
+    assert said[0].document["sweeps"][0]["submitted"] == 1
+    order = [operation for operation, _ in requests if operation in {"PutItem", "PutSecretValue", "SubmitJob"}]
+    assert order == ["PutItem", "PutSecretValue", "SubmitJob"]
+    said += [submitter("wait", "first", "--poll", "0.1"), submitter("show", "first"), submitter("logs", "first")]
+    assert SENTINEL.upper() in said[-1].out, "the job has it"
+    assert {operation for operation, body in requests if SENTINEL.encode() in body} == {"PutSecretValue"}
+    aws("secretsmanager").delete_secret(SecretId="keys", ForceDeleteWithoutRecovery=True)
+    said.append(submitter("--debug", "retry", "first"))
+    assert said[-1].code == 4
+    assert not [done for done in said if SENTINEL in done.out + done.err]
+    jobs = [job for entry in _entries(aws) for job in _jobs(entry)]
+    shown = [aws("batch").describe_jobs(jobs=jobs), aws("batch").describe_job_definitions(), _entries(aws)]
+    assert len(jobs) == 2
+    assert SENTINEL not in json.dumps(shown, default=str)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and SENTINEL in file.read_text()]
+
+
+@pytest.mark.parametrize("command", ["exec sleep 600", "true"])
+def test_a_retry_that_has_nothing_to_send_keeps_nothing(
+    submitter: Submitter,
+    lose_keys: Callable[[], None],
+    server: EmulatorServer,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", SENTINEL)
+    waiting = ("--wait", "--poll", "0.1") if command == "true" else ()
+    submitter(*RUN, f"{command} # {{seed}}", "--secret", "HF_TOKEN", *waiting)
+    lose_keys()
+    before = [call for call in server.control.record.calls() if call.changes]
+    if command == "true":
+        monkeypatch.delenv("HF_TOKEN")  # nothing needs it
+    done = submitter("retry", "first")
+    assert (done.code, "0 runs submitted again." in done.out) == (0, True)
+    assert [call for call in server.control.record.calls() if call.changes] == before
+
+
+def test_a_retry_needs_the_keys_of_the_chosen_runs_only(
+    submitter: Submitter, lose_keys: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "token")
+    options = ("--attempts", "1", "--wait", "--poll", "0.1")
+    submitter(*RUN, "false # {seed}", "--secret", "HF_TOKEN", *options)
+    submitter(*RUN, "false # {seed}", "--num-seed", "2", *options)
+    lose_keys()
+    monkeypatch.delenv("HF_TOKEN")
+    assert submitter("retry", "first", "--seed", "2", "--json").document["sweeps"][0]["runs"] == "2"
+    refused = submitter("retry", "first", "--seed", "1")
+    assert (refused.code, "HF_TOKEN names a variable that is not set" in refused.err) == (2, True)
 
 
 def _entries(aws: Callable[..., Any]) -> list[dict[str, Any]]:
