@@ -10,6 +10,7 @@ from emulator.server import EmulatorServer
 
 SPOT = "c5a-large-spot"
 BATCH_POLICY = "arn:aws:iam::aws:policy/service-role/AWSBatchServiceRole"
+HOST_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
 
 
 def failed(stack: Any) -> str:
@@ -87,6 +88,26 @@ def test_an_environment_goes_before_its_role_and_is_stuck_without_it(make_stack:
     assert not account.queues(), "queues go first"
     account.client("iam").attach_role_policy(RoleName=role, PolicyArn=BATCH_POLICY)
     assert destroying.wait(timeout=120) == 0
+    assert account.inventory() == before
+
+
+def test_policies_that_were_detached_by_hand_are_attached_again_as_the_advice_for_waiting_runs_says(
+    make_stack: Callable[..., Any],
+) -> None:
+    stack = make_stack(serviceRole="dedicated")
+    account, before = stack.account, stack.account.inventory()
+    stack.up()
+    environment, iam = account.environment_of(SPOT), account.client("iam")
+    profile = environment["computeResources"]["instanceRole"].rpartition("/")[2]
+    [host_role] = iam.get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]["Roles"]
+    policies = {environment["serviceRole"].rpartition("/")[2]: BATCH_POLICY, host_role["RoleName"]: HOST_POLICY}
+    for role, policy in policies.items():
+        iam.detach_role_policy(RoleName=role, PolicyArn=policy)
+    stack.pulumi("up", "--refresh", "--yes", "--skip-preview", capture=True)
+    for role, policy in policies.items():
+        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+        assert [each["PolicyArn"] for each in attached] == [policy]
+    stack.destroy()
     assert account.inventory() == before
 
 

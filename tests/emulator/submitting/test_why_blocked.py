@@ -12,7 +12,6 @@ from submitter.evidence import Evidence
 from submitter.prices import read_price
 
 Aws = Callable[..., Any]
-Submitter = Callable[..., Any]
 WaitUntil = Callable[..., Any]
 
 QUEUE = "c5a-large-spot"
@@ -47,7 +46,7 @@ def test_a_queue_that_the_stack_no_longer_has_is_told_without_its_type(machine: 
 
 
 def test_an_environment_that_may_not_have_one_instance_is_told(
-    why: Why, update_environment: Update, submit_to_wait: Submit
+    machine: Any, why: Why, update_environment: Update, wait_until: WaitUntil, *, submit_to_wait: Submit
 ) -> None:
     update_environment(computeResources={"maxvCpus": 1})
     submit_to_wait()
@@ -56,6 +55,9 @@ def test_an_environment_that_may_not_have_one_instance_is_told(
         "The environment may have 1 vCPUs at once, fewer than one instance has (MISCONFIGURATION"
     )
     assert "maxVcpus" in remedy
+    update_environment(computeResources={"maxvCpus": 2})
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    assert why() == []
 
 
 def test_a_disabled_environment_is_told_with_how_to_enable_it(
@@ -168,12 +170,17 @@ def test_instances_that_do_not_join_the_cluster_are_a_reason_that_aws_does_not_k
     assert why() == []
 
 
-def test_what_fits_no_instance_is_told_with_what_an_instance_has(why: Why, submit_to_wait: Submit) -> None:
+def test_what_fits_no_instance_is_told_with_what_an_instance_has(
+    machine: Any, why: Why, update_environment: Update, wait_until: WaitUntil, submit_to_wait: Submit
+) -> None:
     submit_to_wait(memory_mib=8192)
     [(sentence, remedy)] = why()
     assert sentence.startswith("A run needs 1 vCPU, 8192 MiB and 0 GPU, and a c5a.large has 2 vCPU, about 3")
     assert "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT" in sentence
     assert "--num-memory" in remedy
+    update_environment(computeResources={"instanceTypes": ["r5ad.large"]})
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    assert why() == []
 
 
 def test_runs_that_a_time_limit_has_cancelled_are_told_with_what_they_waited_for(
