@@ -15,6 +15,7 @@ from submitter.cli.outfit import Extras
 from submitter.cli.output import note
 from submitter.containers import ALL_GPUS, ContainerPlan, dry_run_lines, places
 from submitter.errors import ConfigurationError, RunsFailedError, UsageError
+from submitter.hints import hints
 from submitter.names import check_sweep_name, new_nonce, sweep_name
 from submitter.plan import timeout_seconds
 from submitter.provenance import current_commit
@@ -116,8 +117,8 @@ def _values(plan: ContainerPlan, ended: "Sequence[Finished]") -> dict[str, Any]:
 def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[ContainerPlan, str | None]:
     """Check the options and return what is to be run, and the GPUs to run it on."""
     what = asked(WhatOptions(**{f.name: given[f.name] for f in fields(WhatOptions) if f.name in given}))
-    for repeated in what.repeated:
-        note(repeated)
+    for remark in (*what.repeated, *hints(given["command"], what.axes)):
+        note(remark)
     image = given["image"] or DEFAULT_IMAGE
     name = check_sweep_name(given["name"]) if given["name"] else sweep_name(given["command"], image)
     more = extras.variables(given["command"], name, current_commit(), secrets)

@@ -46,9 +46,12 @@ class Extras:
         return cls(**{option.name: given.pop(option.name) for option in fields(cls)})
 
     def kept(self) -> dict[str, Any]:
-        """Return the options that the ledger keeps, of secrets their names only: those that were given."""
-        kept = {"secret": list(self.secret), "auto_tag": self.auto_tag}
-        return {name: value for name, value in kept.items() if value}
+        """Return the options that the ledger keeps: whether the image was pinned, and what else was given.
+
+        Of secrets only their names are kept.
+        """
+        given = {"secret": list(self.secret), "auto_tag": self.auto_tag}
+        return {"pin": self.pin} | {name: value for name, value in given.items() if value}
 
     def secrets(self, command: str) -> Secrets:
         """Return the values that only jobs may see.

@@ -70,7 +70,7 @@ def run_command(
     connection = None
     if like:
         connection = options.connect(source)
-        kept = {"secret": extras.secret, "auto_tag": extras.auto_tag}
+        kept = {"secret": extras.secret, "auto_tag": extras.auto_tag, "pin": extras.pin}
         given = like_another({**given, **kept}, connection.generation(like, None)[1])
         extras = replace(extras, **{name: given.pop(name) for name in kept})
     if extras.provider == "local" or not (given["queue"] or extras.provider):

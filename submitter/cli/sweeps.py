@@ -164,7 +164,7 @@ def _shown(value: object) -> str:
 def _few(value: object) -> str:
     """Return a value, of a long list the first ones."""
     if not isinstance(value, list):
-        return str(value)
+        return _shown(value)
     return "|".join(map(str, value[:_FEW])) + (f"|... ({len(value)} in all)" if len(value) > _FEW else "")
 
 

@@ -122,6 +122,18 @@ def test_what_cannot_work_is_one_sentence(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("more", [(), ("--provider", "local", "--wandb-key", "k")])
+@pytest.mark.usefixtures("folder")
+def test_what_is_probably_a_slip_is_told_whether_the_runs_run_here_or_not(
+    more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "python train.py --lr 1 {env_id}"
+    execute(["run", "--image", "trainer:1", "--command", command, "--grid", "env-id=a", "--grid", "lr=1,2", *more])
+    said = capsys.readouterr().err
+    assert "{env_id} in the command names no value and stays as it is; did you mean {env-id}?" in said
+    assert "The command has --lr already, and the values of lr are added at its end." in said
+
+
 @pytest.mark.usefixtures("folder")
 def test_docker_lines_need_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("submitter.cli.options.connect")

@@ -131,6 +131,29 @@ def test_a_retry_looks_at_the_images_of_the_chosen_runs_only(
     assert "trainer" not in asked
 
 
+def test_that_a_sweep_was_pinned_or_not_is_in_its_record_and_goes_to_one_that_is_like_it(
+    submitter: Submitter, registry: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry("amd64")
+
+    def pinned(name: str) -> tuple[bool, bool]:
+        shown = submitter("show", name, "--json").document
+        return shown["options"]["pin"], shown["digest"] is not None
+
+    like = ("run", "--queue", SPOT, "--like", "first", "--name")
+    run(submitter, SPOT, "--no-pin", "--no-seed")
+    assert pinned("first") == (False, False)
+    assert "pin=no" in submitter("show", "first").out
+    submitter(*like, "second")
+    assert pinned("second") == (False, False)
+    submitter(*like, "third", "--pin")
+    assert pinned("third") == (True, True)
+    assert "pin=yes" in submitter("show", "third").out
+    monkeypatch.setenv("SUBMITTER_RUN_PIN", "false")
+    submitter("run", "--queue", SPOT, "--like", "third", "--name", "fourth")
+    assert pinned("fourth") == (True, True)
+
+
 def test_where_it_cannot_be_told_what_an_image_is_now_the_sweep_goes_on_with_its_own(
     submitter: Submitter, registry: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
