@@ -165,7 +165,8 @@ class AttemptRun:
         finally:
             for timer in self._timers:
                 timer.cancel()
-        self.attempt.exit_code = None if self._host_lost else exit_code
+        if not self._host_lost:
+            self.attempt.exit_code, self.attempt.reason = exit_code, execution.reason
         self.attempt.status_reason = self.interruption or TASK_EXITED
 
     def _time_out(self) -> None:

@@ -16,6 +16,8 @@ from docker.models.containers import Container
 from emulator.batch.runner import CannotStartError, Execution, Task
 
 LABEL = "rl-batch.account"
+# Source: "Troubleshooting Amazon ECS OutOfMemoryError errors", Amazon ECS developer guide.
+OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
 class DockerRunner:
@@ -117,6 +119,7 @@ class _ContainerExecution:
     """A container as the scheduler sees it; a thread of its own reads its output and removes it in the end."""
 
     def __init__(self, container: Container, stream: Iterator[bytes], output: Callable[[bytes], None]) -> None:
+        self.reason: str | None = None
         self._container = container
         self._stream = stream
         self._output = output
@@ -142,6 +145,9 @@ class _ContainerExecution:
             for chunk in self._stream:
                 self._loop.call_soon_threadsafe(self._output, chunk)
             code = int(self._container.wait()["StatusCode"])
+            self._container.reload()
+            if self._container.attrs["State"]["OOMKilled"]:
+                self.reason = OUT_OF_MEMORY
             self._container.remove(v=True)
         self._loop.call_soon_threadsafe(self.ended.set_result, code)
 

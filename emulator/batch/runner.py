@@ -32,7 +32,13 @@ class CannotStartError(Exception):
 
 
 class Execution(Protocol):
-    """A task that was started."""
+    """A task that was started.
+
+    Attributes:
+        reason: Why its host has ended it, in ECS's words; None when it ended by itself, or has not yet.
+    """
+
+    reason: str | None
 
     async def wait(self) -> int:
         """Wait until everything of the task is gone and its output handed over; returns the exit code."""
@@ -190,6 +196,7 @@ class _Process:
 
     def __init__(self, reading: int, output: Callable[[bytes], None], signal: Callable[[int], None]) -> None:
         self.signal = signal
+        self.reason: str | None = None
         self._reading = reading
         self._output = output
         self._loop = asyncio.get_running_loop()

@@ -81,6 +81,14 @@ def test_jobs_are_containers_that_end_as_they_say(project: Project, engine: "Eng
     assert engine.containers() == []
 
 
+def test_a_run_that_takes_more_memory_than_it_reserved_says_so(project: Project, engine: "Engine", image: str) -> None:
+    run = ("run", *QUEUE, "--name", "greedy", "--image", image, "--command", ": {seed}; exec tail /dev/zero")
+    done = submitter(project, engine, *run, "--num-memory", "64", "--attempts", "1", "--wait", check=False)
+    assert done.returncode == 1
+    shown = json.loads(submitter(project, engine, "status", "greedy", "--runs", "--json").stdout)
+    assert [run["reason"] for run in shown["runs"]] == ["OutOfMemoryError: Container killed due to memory usage"]
+
+
 def test_an_image_that_is_nowhere_fails_its_job_with_dockers_words(
     project: Project, engine: "Engine", registry: str
 ) -> None:
