@@ -1,8 +1,9 @@
 """AWS Batch: the only module that talks to it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import (
@@ -144,8 +145,9 @@ class Batch:
 
     def find_definition(self, name: str) -> str | None:
         """Return name:revision of the newest active job definition of this name, or None."""
-        pages = self._client.get_paginator("describe_job_definitions").paginate(jobDefinitionName=name, status="ACTIVE")
-        revisions = [found["revision"] for page in pages for found in page["jobDefinitions"]]
+        revisions: list[int] = []
+        for page in _pages(self._client.describe_job_definitions, jobDefinitionName=name, status="ACTIVE"):
+            revisions += (found["revision"] for found in page["jobDefinitions"])
         return f"{name}:{max(revisions)}" if revisions else None
 
     def definitions(self, job_role_arn: str) -> list[str]:
@@ -192,23 +194,17 @@ class Batch:
         Returns:
             None alone when there is no such queue any more.
         """
-        token: dict[str, Any] = {}
-        date: float | None = None
-        while True:
-            try:
-                page = self._client.list_jobs(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}], **token)
-            except ClientError as error:
-                if error_code(error) != "ClientException" or queue in self.queues([queue]):
-                    raise
-                return None
-            if (date := date or aws_time(page)) is None:
+        pages = _pages(self._client.list_jobs, jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}])
+        try:
+            first = next(pages)
+            if (date := aws_time(first)) is None:
                 raise AwsError("The reply of AWS Batch came without a date.", "A proxy must pass the Date header on.")
-            for job in page["jobSummaryList"]:
-                if job["jobName"] == name:
-                    return job["jobId"], date
-            if not page.get("nextToken"):
-                return None, date
-            token = {"nextToken": page["nextToken"]}
+            jobs = (job for page in chain((first,), pages) for job in page["jobSummaryList"])
+            return next((job["jobId"] for job in jobs if job["jobName"] == name), None), date
+        except ClientError as error:
+            if error_code(error) != "ClientException" or queue in self.queues([queue]):
+                raise
+            return None
 
     def describe(self, ids: Iterable[str]) -> "dict[str, JobDetailTypeDef]":
         """Return what AWS knows of these jobs, by id: those that it has forgotten, or that never were, are left out."""
@@ -313,6 +309,17 @@ def _classified(error: ClientError) -> Answer:
     if status >= 400:
         return Refused(explain(error) or AwsError(str(error)))
     return Unknown(None)
+
+
+def _pages(call: Callable[..., Any], **arguments: Any) -> Iterator[Any]:
+    """Yield the pages of an answer; what boto3's paginators do takes longer to load than a call takes."""
+    token: dict[str, str] = {}
+    while True:
+        page = call(**arguments, **token)
+        yield page
+        if not page.get("nextToken"):
+            return
+        token = {"nextToken": page["nextToken"]}
 
 
 def _chunks(names: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -188,19 +188,19 @@ class Generation:
 
     def standing(self) -> NumberSet:
         """Return the runs that were sent or may have been."""
-        return NumberSet(number for place in self.places() for number in place.slot.runs)
+        return NumberSet.union(place.slot.runs for place in self.places())
 
     @cached_property
     def cancelled(self) -> NumberSet:
         """The runs that were cancelled and not sent since."""
-        cancelled: set[int] = set()
+        cancelled = NumberSet()
         for entry in self.entries:
             if entry.kind == CANCEL:
-                cancelled.update(entry.runs)
+                cancelled |= entry.runs
             for slot in entry.slots:
                 if slot.job != VOID:
-                    cancelled.difference_update(slot.runs)
-        return NumberSet(cancelled)
+                    cancelled -= slot.runs
+        return cancelled
 
     def ended(self, state: str) -> NumberSet:
         """Return the runs whose newest job was seen to end in this state."""

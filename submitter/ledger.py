@@ -87,13 +87,20 @@ class Ledger:
 
     def entries(self, sweep: str) -> list[Entry]:
         """Return all entries of a sweep, in order, as they are now."""
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            KeyConditionExpression="sweep = :sweep",
-            ExpressionAttributeValues={":sweep": {"S": sweep}},
-            ConsistentRead=True,
-        )
-        return [_from_item(item) for page in pages for item in page["Items"]]
+        found: list[Entry] = []
+        start: dict[str, Any] = {}
+        while True:  # boto3's paginator takes longer to make than the call takes
+            page = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="sweep = :sweep",
+                ExpressionAttributeValues={":sweep": {"S": sweep}},
+                ConsistentRead=True,
+                **start,
+            )
+            found += map(_from_item, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return found
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def record(self, sweep: str, entry: Entry, answers: Mapping[int, str]) -> Entry:
         """Write what became of an entry's slots, by position; return the entry as it then is.

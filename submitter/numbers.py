@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple
 
 from submitter.errors import UsageError
@@ -87,6 +87,17 @@ class NumberSet(Set[int]):
             raise IndexError(index)
         at = bisect_right(self._ends, index)
         return self.ranges[at][1] - (self._ends[at] - 1 - index)
+
+    @classmethod
+    def union(cls, sets: Iterable["NumberSet"]) -> "NumberSet":
+        """Return the numbers that are in any of the sets."""
+        return cls._of(chain.from_iterable(each.ranges for each in sets))
+
+    def __eq__(self, other: object) -> bool:
+        return self.ranges == other.ranges if isinstance(other, NumberSet) else super().__eq__(other)
+
+    def __le__(self, other: Set[Any]) -> bool:
+        return not self - other
 
     def __or__(self, other: Set[Any]) -> "NumberSet":
         return NumberSet._of(self.ranges + NumberSet(other).ranges)

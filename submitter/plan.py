@@ -168,7 +168,7 @@ def arrays(template: Template, nonce: str, runs: Runs, spec: JobSpec) -> list[Pl
     Raises:
         UsageError: The command of a single run is longer than AWS Batch takes, or a value cannot be quoted.
     """
-    planned = list(_arrays(template, nonce, runs, runs.numbers, spec))
+    planned = list(_arrays(template, nonce, runs, None, spec))
     if len(planned) > math.ceil(len(runs) / MAX_ARRAY) and (by_row := _by_row(runs)) != list(runs.numbers):
         planned = min(planned, list(_arrays(template, nonce, runs, by_row, spec)), key=len)
     return planned
@@ -223,8 +223,9 @@ def _by_row(runs: Runs) -> list[int]:
 
 
 def _arrays(
-    template: Template, nonce: str, runs: Runs, order: NumberSet | list[int], spec: JobSpec
+    template: Template, nonce: str, runs: Runs, order: list[int] | None, spec: JobSpec
 ) -> Iterator[PlannedArray]:
+    """Yield arrays that hold the runs, in their own order or in another order of their numbers."""
     done, count = 0, MAX_ARRAY
     while done < len(runs):
         # More runs never make a shorter command, so the largest array that fits is found by halving. The last one's
@@ -233,7 +234,8 @@ def _arrays(
         guess = min(count + count // 8, too_many - 1)
         found: PlannedArray | None = None
         while too_many - fits > 1:
-            part = Runs(runs.table, NumberSet(order[at] for at in range(done, done + guess)))
+            here = slice(done, done + guess)
+            part = runs[here] if order is None else Runs(runs.table, NumberSet(order[here]))
             array = PlannedArray(part, wrapper_argv(template, nonce, part, vcpus=spec.vcpus))
             size = len(json.dumps(_overrides(array.command, spec)))
             if size <= MAX_OVERRIDES:

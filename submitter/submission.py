@@ -250,16 +250,20 @@ class _Run:
             entries = self._ledger.entries(order.sweep)
 
     def _outcome(self, generation: Generation, wanted: NumberSet) -> Outcome:
-        newest = generation.newest()
-        cancelled = NumberSet(generation.cancelled & wanted)
-        standing = wanted - cancelled
-        submitted = NumberSet(number for number in standing if newest[number].entry.by == self._sender.by)
-        unknown = NumberSet(number for number in standing if newest[number].slot.job is None)
-        settled = NumberSet(self._sender.settled & standing)
+        cancelled = generation.cancelled & wanted
+        left = standing = wanted - cancelled
+        submitted = unknown = NumberSet()
+        for place in reversed(list(generation.places())):  # a run stands where it was sent last
+            here, left = left & place.slot.runs, left - place.slot.runs
+            if place.slot.job is None:
+                unknown |= here
+            elif place.entry.by == self._sender.by:
+                submitted |= here
+        settled = (self._sender.settled & standing) - submitted - unknown
         return Outcome(
             generation=generation,
             submitted=submitted,
-            present=NumberSet(standing - submitted - settled - unknown),
+            present=standing - submitted - settled - unknown,
             settled=settled,
             unknown=unknown,
             cancelled=cancelled,

@@ -154,7 +154,8 @@ class RunTable(Sequence[Pair]):
         """Return the runs that the other table does not hold, in order."""
         if not other:
             return self
-        return RunTable.from_pairs(pair for pair in self if other.number(pair) is None)
+        blocks = (block for block in self.blocks if block not in other.blocks)
+        return RunTable.from_pairs(pair for pair in chain.from_iterable(blocks) if other.number(pair) is None)
 
     def runs(self, numbers: NumberSet | None = None) -> "Runs":
         """Return the runs with these numbers, or all of them."""

@@ -136,7 +136,7 @@ class _Arguments:
         stride = prod(map(len, block.factors))
         if blank.name == SEED:
             count = len(block.seeds)
-            choices = (NumberSet(range(count)), used.used(stride, count))
+            choices = dict.fromkeys((NumberSet(range(count)), used.used(stride, count)))
             return min((f"{stride}.{count}.{chosen}.0.{_seeds(block, chosen)}" for chosen in choices), key=len)
         place = self.template.axes.index(blank.name)
         for factor in block.factors:

@@ -70,7 +70,9 @@ def test_number_sets_have_the_operations_of_sets(left: list[int], right: list[in
     assert list(a | b) == sorted({*left, *right})
     assert list(a & b) == sorted({*left} & {*right})
     assert list(a - b) == sorted({*left} - {*right})
+    assert list(NumberSet.union([a, b, a])) == sorted({*left, *right})
     assert (a <= b) == ({*left} <= {*right})
+    assert (a == b) == ({*left} == {*right}) == (a == {*right})
     assert a.isdisjoint(b) == {*left}.isdisjoint(right)
 
 

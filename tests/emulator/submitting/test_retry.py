@@ -97,10 +97,10 @@ def test_failed_runs_are_sent_while_others_of_their_array_go_on(machine: Any, wa
     assert sent(machine) == {1: 1, 2: 2, 3: 1}
 
 
-def test_cancelled_runs_are_sent_when_they_have_ended(machine: Any, wait_until: WaitUntil) -> None:
+def test_cancelled_runs_are_sent_when_they_have_ended(machine: Any, wait_until: WaitUntil, tmp_path: Path) -> None:
     """A program that ignores SIGTERM goes on for half a minute: two jobs of a run would fight for its W&B run."""
-    machine.run([1, 2], command="trap '' TERM; while :; do sleep 1; done # {seed}")
-    wait_until(lambda: machine.status().counts.get("running") == 2)
+    machine.run([1, 2], command=f"trap '' TERM; touch {tmp_path}/{{seed}}.deaf; while :; do sleep 1; done")
+    wait_until(lambda: len(list(tmp_path.glob("*.deaf"))) == 2)
     first = machine.status().generation.entries[0].slots[0].sent
     machine.cancel()
     assert machine.batch.describe([first])[first]["status"] != "FAILED"
