@@ -1,32 +1,25 @@
 """The ledger: the DynamoDB table that holds what was meant and what was sent, key (`sweep`, `n`).
 
-Items are plain DynamoDB types that a person can read in the console. The conditions of the writes are the protocol's:
-an entry is put only where none is, and an answer is written only where there is none.
+The conditions of the writes are the protocol's: an entry is put only where none is, and an answer is written only where
+there is none.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
-from submitter.errors import ConfigurationError, UsageError
-from submitter.history import CANCEL, KINDS, Ended, Entry, Record, Slot
+from submitter.errors import UsageError
+from submitter.history import CANCEL, Ended, Entry, Record
+from submitter.items import ended_value, from_item, key_of, serialized, to_item, to_plain, to_record, to_time
 from submitter.numbers import NumberSet
-from submitter.plan import JobSpec
 from submitter.session import client_config
-from submitter.sweep import RunTable
-from submitter.writer import Writer
 
 if TYPE_CHECKING:
     import boto3
-
-T = TypeVar("T")
 
 _MAX_ITEM_BYTES: Final = 400_000
 """An item's limit, "Maximum item size" in the DynamoDB quotas, is 400 KB."""
@@ -82,7 +75,7 @@ class Ledger:
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
-            return _from_item(error.response["Item"])  # type: ignore[typeddict-item] # there by ALL_OLD
+            return from_item(error.response["Item"])  # type: ignore[typeddict-item] # there by ALL_OLD
         return None
 
     def entries(self, sweep: str) -> list[Entry]:
@@ -97,7 +90,7 @@ class Ledger:
                 ConsistentRead=True,
                 **start,
             )
-            found += map(_from_item, page["Items"])
+            found += map(from_item, page["Items"])
             if "LastEvaluatedKey" not in page:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -118,11 +111,11 @@ class Ledger:
         Where the reasons make the item larger than an item may be, they are left out.
         """
         try:
-            return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in ended]})
+            return self._write_once(sweep, entry, "ended", {index: [ended_value(one) for one in ended]})
         except ClientError as error:
             if error_code(error) != "ValidationException":
                 raise
-        return self._write_once(sweep, entry, "ended", {index: [_from_ended(one) for one in _without_reasons(ended)]})
+        return self._write_once(sweep, entry, "ended", {index: [ended_value(one) for one in _without_reasons(ended)]})
 
     def done(self, sweep: str, entry: Entry) -> Entry:
         """Write that every job that was sent before a cancel has been ended; return the entry as it then is."""
@@ -144,7 +137,7 @@ class Ledger:
             **filters,
         )
         found: dict[str, list[dict[str, Any]]] = {}
-        for plain in map(_plain, items):
+        for plain in map(to_plain, items):
             found.setdefault(plain["sweep"], []).append(plain)
         summaries = (summary for sweep in found.values() if (summary := _summary(sweep)))
         return sorted(summaries, key=lambda summary: summary.updated, reverse=True)
@@ -153,7 +146,7 @@ class Ledger:
         """Return the entries of every sweep, in order. Reads the whole table."""
         found: dict[str, list[Entry]] = {}
         for item in self._scan():
-            found.setdefault(item["sweep"]["S"], []).append(_from_item(item))
+            found.setdefault(item["sweep"]["S"], []).append(from_item(item))
         return {sweep: sorted(entries, key=lambda entry: entry.n) for sweep, entries in found.items()}
 
     def _scan(self, **arguments: Any) -> Iterator[Mapping[str, Any]]:
@@ -164,10 +157,10 @@ class Ledger:
     def forget(self, sweep: str) -> bool:
         """Delete a sweep's entries, the newest first; False when somebody is submitting to it, and then it stays."""
         entries = self.entries(sweep)
-        after = {"TableName": self._table, "Key": _key(sweep, len(entries) + 1)}
+        after = {"TableName": self._table, "Key": key_of(sweep, len(entries) + 1)}
         for last in range(len(entries), 0, -_DELETES_AT_ONCE):
             deletes: list[Any] = [
-                {"Delete": {"TableName": self._table, "Key": _key(sweep, n)}}
+                {"Delete": {"TableName": self._table, "Key": key_of(sweep, n)}}
                 for n in range(last, max(0, last - _DELETES_AT_ONCE), -1)
             ]
             unchanged: Any = {"ConditionCheck": {**after, "ConditionExpression": "attribute_not_exists(n)"}}
@@ -186,7 +179,7 @@ class Ledger:
             entry,
             UpdateExpression=f"SET {sets}",
             ExpressionAttributeNames={"#s": "slots", "#a": attribute},
-            ExpressionAttributeValues={f":v{i}": _SERIALIZER.serialize(value) for i, value in values.items()},
+            ExpressionAttributeValues={f":v{i}": serialized(value) for i, value in values.items()},
         )
 
     def _update(self, sweep: str, entry: Entry, **changes: Any) -> Entry:
@@ -194,7 +187,7 @@ class Ledger:
         try:
             reply = self._client.update_item(
                 TableName=self._table,
-                Key=_key(sweep, entry.n),
+                Key=key_of(sweep, entry.n),
                 ConditionExpression="attribute_exists(n)",
                 ReturnValues="ALL_NEW",
                 **changes,
@@ -205,7 +198,7 @@ class Ledger:
             raise UsageError(
                 f"Somebody's `prune` has forgotten the sweep {sweep} meanwhile.", "See `submitter list`."
             ) from None
-        return _from_item(reply["Attributes"])
+        return from_item(reply["Attributes"])
 
 
 def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
@@ -214,7 +207,7 @@ def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
     Raises:
         UsageError: The entry is larger than an item may be.
     """
-    item = _to_item(sweep, entry)
+    item = to_item(sweep, entry)
     if len(json.dumps(item).encode()) + _ANSWER_BYTES * len(entry.runs) > _MAX_ITEM_BYTES:
         raise UsageError(
             f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
@@ -228,84 +221,6 @@ def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-_SERIALIZER: Final = TypeSerializer()
-_DESERIALIZER: Final = TypeDeserializer()
-
-
-def _key(sweep: str, n: int) -> dict[str, Any]:
-    return {"sweep": {"S": sweep}, "n": {"N": str(n)}}
-
-
-def _to_item(sweep: str, entry: Entry) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "sweep": sweep,
-        "n": entry.n,
-        "nonce": entry.nonce,
-        "kind": entry.kind,
-        "at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
-        "by": vars(entry.by),
-        "queue": entry.queue,
-        "definition": entry.definition,
-        "runs": str(entry.runs),
-        "slots": [{"name": slot.name, "runs": str(slot.runs)} for slot in entry.slots],
-    }
-    if entry.spec:
-        values["spec"] = vars(entry.spec)
-    if entry.added:
-        values["added"] = json.dumps(entry.added.to_json(), separators=(",", ":"), ensure_ascii=False)
-    if entry.record:
-        values["record"] = _without_none(vars(entry.record) | {"axes": list(entry.record.axes)})
-    return {name: _SERIALIZER.serialize(_decimal(value)) for name, value in values.items()}
-
-
-def _from_item(item: Mapping[str, Any]) -> Entry:
-    values = _plain(item)
-    if values["kind"] not in KINDS:
-        raise _newer(values)
-    return Entry(
-        n=values["n"],
-        nonce=values["nonce"],
-        kind=values["kind"],
-        at=_time(values["at"]),
-        by=_known(Writer, values["by"], values),
-        queue=values["queue"],
-        definition=values["definition"],
-        spec=_known(JobSpec, values["spec"], values) if "spec" in values else None,
-        runs=NumberSet.parse(values["runs"]),
-        added=RunTable.from_json(json.loads(values.get("added", "[]"))),
-        slots=tuple(map(_to_slot, values["slots"])),
-        record=_to_record(values),
-        done=values.get("done", False),
-    )
-
-
-def _known(make: Callable[..., T], fields: Mapping[str, Any], values: Mapping[str, Any]) -> T:
-    """Return what is made of these fields of an entry's values, all of which this submitter must know."""
-    try:
-        return make(**fields)
-    except TypeError:
-        raise _newer(values) from None
-
-
-def _newer(values: Mapping[str, Any]) -> ConfigurationError:
-    return ConfigurationError(
-        f"A newer submitter has written to the sweep {values['sweep']} ({values['kind']} {values['n']}).",
-        "Install the newer submitter to work with it.",
-    )
-
-
-def _to_slot(values: Mapping[str, Any]) -> Slot:
-    ended = tuple(
-        Ended(state=one["state"], reason=one.get("reason"), runs=NumberSet.parse(one["runs"]))
-        for one in values.get("ended", ())
-    )
-    return Slot(name=values["name"], runs=NumberSet.parse(values["runs"]), job=values.get("job"), ended=ended)
-
-
-def _from_ended(ended: Ended) -> dict[str, str]:
-    return _without_none({"state": ended.state, "reason": ended.reason, "runs": str(ended.runs)})
-
-
 def _without_reasons(ended: Sequence[Ended]) -> Iterator[Ended]:
     for state in dict.fromkeys(one.state for one in ended):
         yield Ended(
@@ -315,61 +230,19 @@ def _without_reasons(ended: Sequence[Ended]) -> Iterator[Ended]:
         )
 
 
-def _to_record(values: Mapping[str, Any]) -> Record | None:
-    if "record" not in values:
-        return None
-    record = values["record"]
-    return _known(Record, {**record, "axes": tuple(record["axes"])}, values)
-
-
 def _summary(items: list[dict[str, Any]]) -> SweepSummary | None:
     """Return a sweep's summary; None when what opens its newest generation is missing."""
     items.sort(key=lambda item: item["n"])
     nonce = next((item["nonce"] for item in reversed(items) if item["kind"] != CANCEL), None)
     generation = [item for item in items if item["nonce"] == nonce]
-    record = next((record for item in generation if (record := _to_record(item))), None)
+    record = next((record for item in generation if (record := to_record(item))), None)
     if nonce is None or record is None:
         return None
     return SweepSummary(
         sweep=items[-1]["sweep"],
         nonce=nonce,
-        created=_time(generation[0]["at"]),
-        updated=max(_time(item["at"]) for item in generation if item["kind"] != CANCEL),
+        created=to_time(generation[0]["at"]),
+        updated=max(to_time(item["at"]) for item in generation if item["kind"] != CANCEL),
         runs=len(NumberSet(number for item in generation for number in NumberSet.parse(item["runs"]))),
         record=record,
     )
-
-
-def _time(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _undecimal(_DESERIALIZER.deserialize(value)) for name, value in item.items()}
-
-
-def _decimal(value: Any) -> Any:
-    """Return the value with decimals for floats, which boto3 refuses."""
-    match value:
-        case float():
-            return Decimal(str(value))
-        case Mapping():
-            return {name: _decimal(each) for name, each in value.items()}
-        case _:
-            return value
-
-
-def _undecimal(value: Any) -> Any:
-    match value:
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case dict():
-            return {name: _undecimal(each) for name, each in value.items()}
-        case list():
-            return [_undecimal(each) for each in value]
-        case _:
-            return value
