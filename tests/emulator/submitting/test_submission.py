@@ -126,3 +126,24 @@ def test_without_what_the_jobs_need_nothing_is_sent_nor_waited_for(machine: Any)
         run(machine.order([1]), ready=ready, **shared)
     assert machine.status().counts == {"not submitted": 1}
     assert not machine.calls("batch")["SubmitJob"]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_others_submit_after_the_ledger_was_read_is_not_sent_again(machine: Any, fresh: bool) -> None:
+    """Between the look that the announcement is made of and the put there may be minutes: a build, for example."""
+    machine.run([1])
+    read = machine.ledger.entries("ada/first")
+    machine.run([1, 2], fresh=fresh)
+    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
+    outcome = run(machine.order([1, 2, 3]), entries=read, fresh=fresh, **shared)
+    assert (str(outcome.submitted), str(outcome.present)) == ("3", "1-2")
+    assert outcome.generation.nonce == machine.status().generation.nonce
+
+
+def test_what_is_known_to_be_submitted_needs_no_call_at_all(machine: Any) -> None:
+    machine.run([1, 2])
+    read = machine.ledger.entries("ada/first")
+    before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
+    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
+    assert str(run(machine.order([1, 2]), entries=read, **shared).present) == "1-2"
+    assert {service: machine.calls(service) for service in before} == before
