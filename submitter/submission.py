@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from submitter.batch import Batch
-from submitter.errors import UsageError
 from submitter.history import RETRY, RUN, Entry, Generation, Record, Slot, newest_nonce
+from submitter.identity import check_same
 from submitter.ledger import Ledger
 from submitter.names import job_name, new_nonce
 from submitter.numbers import NumberSet
@@ -98,7 +98,7 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     Raises:
         UsageError: The sweep was begun with another command, image or axes.
     """
-    check_identity(order, generation)
+    check_same(order.sweep, order.record, generation.record)
     due = generation.due(order.wanted)
     cancelled = len(generation.cancelled & generation.table.numbers(order.wanted)) if generation.cancelled else 0
     return Outlook(due=due, present=len(order.wanted) - len(due) - cancelled, cancelled=cancelled)
@@ -133,38 +133,6 @@ def run(
         AwsError: AWS refused a job; what it took is in the ledger.
     """
     return _Run(order, ledger, batch, clock, say).work(entries, fresh=fresh, ready=ready)
-
-
-def check_identity(order: Order, generation: Generation) -> None:
-    """Refuse what is another sweep under the same name.
-
-    Raises:
-        UsageError: The command, how it gets its values, the image or the axes differ.
-    """
-    asked, begun = order.record, generation.record
-    if begun is None:
-        return
-    for what, now, then in (
-        ("the command", asked.command, begun.command),
-        ("the image", asked.image, begun.image),
-        ("the axes", ", ".join(asked.axes) or "none", ", ".join(begun.axes) or "none"),
-        *((f"--{name}", _option(asked, name), _option(begun, name)) for name in ("arg-style", "seed-flag", "no-seed")),
-    ):
-        if now != then:
-            raise UsageError(
-                f"The sweep {order.sweep} was begun with {what} {then!r}, not {now!r}.",
-                "Give this one another --name, or begin the sweep afresh with --new.",
-            )
-    if begun.digest and asked.digest != begun.digest:
-        moved = (
-            f"{asked.image} has become another image"
-            if asked.digest
-            else f"whether {asked.image} is still that cannot be told here"
-        )
-        raise UsageError(
-            f"The sweep {order.sweep} was begun with {begun.digest}, and {moved}.",
-            "Go on with that one by --keep-image, give this one another --name, or begin the sweep afresh with --new.",
-        )
 
 
 def draft(
@@ -217,12 +185,6 @@ def _own_variables(order: Order, nonce: str, n: int) -> dict[str, str]:
     return variables
 
 
-def _option(record: Record, name: str) -> str:
-    """Return an option as it was typed; a flag as yes or no."""
-    kept = record.options.get(name.replace("-", "_"), False)
-    return str({True: "yes", False: "no"}.get(kept, kept))
-
-
 class _Run:
     """One `run` command."""
 
@@ -238,7 +200,7 @@ class _Run:
         while True:
             newest = newest_nonce(entries)
             generation = Generation(entries, mine if newest is None or (fresh and newest == before) else newest)
-            check_identity(order, generation)
+            check_same(order.sweep, order.record, generation.record)
             if due := generation.due(order.wanted):
                 entry, requests = draft(order, generation, due, n=len(entries) + 1, at=sender.now(), by=sender.by)
                 entries = sender.send(entries, entry, requests, order.definition, ready)

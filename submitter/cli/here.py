@@ -120,6 +120,7 @@ def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[C
     for remark in (*what.repeated, *hints(given["command"], what.axes)):
         note(remark)
     image = given["image"] or DEFAULT_IMAGE
+    extras.check_build(image)
     name = check_sweep_name(given["name"]) if given["name"] else sweep_name(given["command"], image)
     more = extras.variables(given["command"], name, current_commit(), secrets)
     plan = ContainerPlan(

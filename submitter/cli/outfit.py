@@ -80,9 +80,20 @@ class Extras:
             ConfigurationError: Docker cannot, or failed.
             UsageError: It can never work.
         """
+        return build_and_push(self.build_options(image)) if self.build else None
+
+    def check_build(self, image: str, queue: "Queue | None" = None) -> None:
+        """Check what can be seen of a build before Docker is asked, or anything else.
+
+        Raises:
+            UsageError: It can never work, or the queue's instances could not run what it makes.
+        """
         if self.push and not self.build:
             raise UsageError("--push pushes what --build has built.", "Add --build.")
-        return build_and_push(self.build_options(image)) if self.build else None
+        if self.build:
+            images.check_build(self.build_options(image))
+            if queue:
+                images.check_platforms(self.build_options(image), queue.architecture, queue.name)
 
 
 def _auto_tags(commit: Commit | None) -> list[str]:
@@ -113,7 +124,7 @@ def outfit(
     extras: Extras,
     secrets: Secrets,
     begun: Generation,
-    look_up: LookUp,
+    look_up: LookUp | None,
     *,
     secret_arn: str,
     dry_run: bool,
@@ -127,7 +138,7 @@ def outfit(
         extras: What it is to get.
         secrets: The values that only jobs may see.
         begun: The generation that it goes on with, empty where it begins one.
-        look_up: What its image's name means now, asked already.
+        look_up: What its image's name means now, where that was asked already.
         secret_arn: The stack's secret.
         dry_run: Whether nothing may be changed.
 
@@ -139,15 +150,13 @@ def outfit(
     commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
     more = extras.variables(record.command, prepared.name, commit, secrets)
     secrets.check_hidden(_readable(prepared, more))
-    if extras.build:
-        images.check_platforms(extras.build_options(image), prepared.queue.architecture, prepared.queue.name)
-        if not extras.push:
-            note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
+    if extras.build and not extras.push:
+        note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
     digest = None if dry_run else extras.build_image(image)
     if extras.keep_image:
         digest = _begun_with(begun) or digest
     if not (dry_run and extras.build and extras.push):  # then the registry has another image
-        now = _digest_now(images.pinned(image, digest), prepared.queue, None if extras.build else look_up)
+        now = _digest_now(images.pinned(image, digest), prepared.queue, look_up)
         if extras.pin and not extras.keep_image:
             digest = digest or now
     if digest is None and begun.record and (digest := begun.record.digest):

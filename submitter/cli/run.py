@@ -1,5 +1,6 @@
 """`submitter run`."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from submitter.cli.output import note
 from submitter.cli.submitting import announce, remind, report, tell_of_earlier
 from submitter.cli.watching import check_succeeded, wait_and_tell
 from submitter.errors import UsageError
+from submitter.identity import check_words
 from submitter.registry import LookUp
 from submitter.stack import StackSource
 
@@ -100,11 +102,15 @@ def _submit(
     """Submit to a queue; with `wait_poll`, wait then, and look every so many seconds."""
     from submitter.submission import foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
 
+    extras.check_build(prepared.record.image, prepared.queue)
     secrets = extras.secrets(prepared.record.command)
-    with LookUp(prepared.record.image) as look_up:  # the registry is asked while AWS is
+    # The registry is asked while AWS is; what is to be built it does not have yet.
+    with nullcontext() if extras.build else LookUp(prepared.record.image) as look_up:
         known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)
         entries = known or []
         begun = goes_on_with(entries, fresh=new)
+        if begun.record:
+            check_words(connection.full_name(prepared.name, prepared.options.owner), prepared.record, begun.record)
         secret_arn = connection.contract.secret_arn
         prepared = outfit(prepared, extras, secrets, begun, look_up, secret_arn=secret_arn, dry_run=dry_run)
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)

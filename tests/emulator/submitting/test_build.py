@@ -147,6 +147,19 @@ def test_what_cannot_work_is_refused_without_a_build(
     assert jobs(server) == 0
 
 
+def test_what_is_another_sweep_is_refused_before_its_image_is_built_and_pushed(
+    submitter: Submitter, docker: Docker, server: EmulatorServer
+) -> None:
+    docker.answers(buildx_inspect=builder(), buildx_build={"digest": DIGEST})
+    common = ("run", "--queue", QUEUE, "--name", "first", "--image", "lab/trainer:1", "-b", "-p")
+    assert submitter(*common, "--command", "true").code == 0
+    before = docker.calls()
+    refused = submitter(*common, "--command", "false")
+    assert (refused.code, "was begun with the command 'true', not 'false'." in refused.err) == (2, True)
+    assert docker.calls() == before
+    assert jobs(server) == 1
+
+
 def test_an_amd64_image_is_refused_on_a_queue_of_arm64_instances(
     submitter: Submitter, docker: Docker, server: EmulatorServer, tmp_path: Path
 ) -> None:
