@@ -217,7 +217,7 @@ def test_a_clock_that_is_minutes_off_changes_nothing(
 
 
 def test_a_job_is_ended_when_another_command_has_decided_that_it_was_never_sent(
-    machine: Any, monkeypatch: pytest.MonkeyPatch
+    machine: Any, wait_until: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes a signature that AWS has taken too late, or a listing that lags for more than a minute."""
     submit = machine.batch.submit
@@ -236,4 +236,4 @@ def test_a_job_is_ended_when_another_command_has_decided_that_it_was_never_sent(
     assert first == VOID
     jobs = set(machine.jobs_by_name().values())
     [ended] = jobs - {second}
-    assert machine.batch.describe([ended])[ended]["status"] == "FAILED"
+    wait_until(lambda: machine.batch.describe([ended])[ended]["status"] == "FAILED")
