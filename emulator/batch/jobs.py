@@ -146,14 +146,11 @@ class Jobs:
     def _end_all(self, job_ids: list[str], reason: str, end: Callable[[AnyJob, str], None]) -> dict[str, Any]:
         if not 1 <= len(job_ids) <= _MOST_IN_BULK:
             raise plainly_refused(f"The number of jobs must be between 1 and {_MOST_IN_BULK}.")
-        missing = [job_id for job_id in job_ids if self._find(job_id) is None]
-        done = [job_id for job_id in job_ids if job_id not in missing]
-        for job_id in done:
-            self._end(job_id, reason, end)
-        errors = [
-            {"job": job_id, "code": "ClientException", "message": f"Job {job_id} does not exist"} for job_id in missing
-        ]
-        return {"successful": done, "errors": errors}
+        for job_id in job_ids:
+            if self._find(job_id):
+                self._end(job_id, reason, end)
+        # "Jobs that can't be found are treated as successfully processed": TerminateJobs, AWS Batch API reference.
+        return {"successful": job_ids, "errors": []}
 
 
 def _token(token: str | None) -> int | None:
