@@ -118,7 +118,7 @@ def _by_engine(image: str) -> Published:
         ConfigurationError: There is none, or the registry gives no answer.
     """
     if "DOCKER_HOST" not in os.environ and not _SOCKET.exists():
-        raise ConfigurationError("There is no Docker here.")
+        raise ConfigurationError("There is neither Docker's buildx nor a Docker daemon here.")
     from docker.errors import APIError  # noqa: PLC0415 - takes a while to import, and is rarely needed
 
     from submitter.engine import connect  # noqa: PLC0415 - as above
