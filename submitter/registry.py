@@ -119,14 +119,14 @@ def _by_engine(image: str) -> Published:
     """
     if "DOCKER_HOST" not in os.environ and not _SOCKET.exists():
         raise ConfigurationError("There is neither Docker's buildx nor a Docker daemon here.")
-    from docker.errors import APIError  # noqa: PLC0415 - takes a while to import, and is rarely needed
+    from docker.errors import APIError, DockerException  # noqa: PLC0415 - takes a while, and is rarely needed
 
     from submitter.engine import connect  # noqa: PLC0415 - as above
 
     client = connect(dict(os.environ)).client
     try:
         found = client.images.get_registry_data(image)
-    except (APIError, OSError) as error:  # what requests raises is an OSError
+    except (DockerException, OSError) as error:  # what requests raises is an OSError
         said = error.explanation if isinstance(error, APIError) else error
         raise ConfigurationError(f"The Docker Engine says: {' '.join(str(said).split())}") from error
     finally:

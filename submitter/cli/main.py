@@ -1,5 +1,6 @@
 """The `submitter` group: its own options, its commands by name, and how an error becomes an exit code."""
 
+import gc
 import importlib
 import os
 import sys
@@ -81,6 +82,9 @@ def group(ctx: click.Context, *, stack: str | None, stack_dir: Path, outputs: st
 
 def main() -> None:
     """Run the command line and exit with the code that says how it went."""
+    # boto3 and its models are a few hundred thousand objects that stay; looking through them for garbage time and again
+    # takes a twentieth of a short command.
+    gc.set_threshold(20_000, 50, 100)
     sys.exit(execute(sys.argv[1:]))
 
 
