@@ -17,6 +17,9 @@ from submitter.errors import ConfigurationError
 _SECONDS: Final = 20
 """How long a registry has for its answer."""
 
+_WIDTH: Final = 500
+"""Characters of what Docker says that people are shown."""
+
 _SOCKET: Final = Path("/var/run/docker.sock")
 
 _NAMES: Final = {"amd64": "x86_64", "arm64": "arm64"}
@@ -53,7 +56,9 @@ class LookUp:
         command = ["docker", "buildx", "imagetools", "inspect", "--format", "{{json .}}", self.image]
         pipe = subprocess.PIPE
         try:
-            self._buildx = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+            self._buildx = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace"
+            )
         except OSError:
             self._buildx = None
         return self
@@ -81,14 +86,16 @@ class LookUp:
                 return _by_engine(self.image)
             raise ConfigurationError(f"`docker buildx imagetools` failed: {in_one_line(err, self._buildx.returncode)}")
         try:
-            found = json.loads(out)
-        except ValueError:
-            raise ConfigurationError("`docker buildx imagetools` answered something else than JSON.") from None
-        manifest, image = found["manifest"], found.get("image") or {}
-        platforms = (
-            [entry.get("platform", {}) for entry in manifest["manifests"]] if "manifests" in manifest else [image]
-        )
-        return Published(manifest["digest"], _architectures(platforms), _entrypoint(image))
+            return _read(json.loads(out))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise ConfigurationError("`docker buildx imagetools` answered something else than an image.") from None
+
+
+def _read(found: Any) -> Published:
+    """Read what buildx prints."""
+    manifest, image = found["manifest"], found.get("image") or {}
+    platforms = [each.get("platform") or {} for each in manifest["manifests"]] if "manifests" in manifest else [image]
+    return Published(manifest["digest"], _architectures(platforms), _entrypoint(image))
 
 
 def is_without_buildx(stderr: str) -> bool:
@@ -98,7 +105,7 @@ def is_without_buildx(stderr: str) -> bool:
 
 def in_one_line(stderr: str, code: int) -> str:
     """Return what a docker command said when it failed."""
-    return " ".join(stderr.split()).removeprefix("ERROR: ") or f"exit code {code}"
+    return " ".join(stderr.split()).removeprefix("ERROR: ")[:_WIDTH] or f"exit code {code}"
 
 
 def own_name(architecture: str) -> str:
@@ -143,4 +150,4 @@ def _architectures(platforms: list[dict[str, Any]]) -> frozenset[str]:
 def _entrypoint(image: dict[str, Any]) -> tuple[str, ...]:
     """Read it from the one image's configuration, or from the first of several platforms'."""
     one = image if "architecture" in image else next(iter(image.values()), {})
-    return tuple(one.get("config", {}).get("Entrypoint") or ())
+    return tuple((one.get("config") or {}).get("Entrypoint") or ())
