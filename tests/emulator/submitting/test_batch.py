@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -31,6 +32,14 @@ def test_a_job_is_found_by_its_exact_name_only(machine: Any) -> None:
     for name, job in jobs.items():
         assert machine.batch.find("c5a-large-spot", name)[0] == job
     assert machine.batch.find("c5a-large-spot", "exp")[0] is None
+
+
+def test_a_job_is_found_behind_a_page_of_others(machine: Any) -> None:
+    """A page of ListJobs has 100 jobs, the newest first; these names are all the same to its filter."""
+    names = ["".join(letters) for letters in product("aA", "bB", "cC", "dD", "eE", "fF", "gG")][:101]
+    first = [send(machine, name) for name in names][0]
+    assert machine.batch.find("c5a-large-spot", names[0])[0] == first
+    assert machine.calls("batch")["ListJobs"] == 2
 
 
 def test_a_look_for_a_job_has_the_date_of_aws(machine: Any) -> None:
