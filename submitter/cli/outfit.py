@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from submitter import images
 from submitter.cli.output import note
 from submitter.errors import UsageError
-from submitter.history import Generation
+from submitter.history import Record
 from submitter.preflight import check_image
 from submitter.provenance import Commit, git_tag, pull_request
 from submitter.registry import LookUp
@@ -123,10 +123,11 @@ def outfit(
     prepared: "Prepared",
     extras: Extras,
     secrets: Secrets,
-    begun: Generation,
+    before: Record | None,
     look_up: LookUp | None,
     *,
     secret_arn: str,
+    fresh: bool,
     dry_run: bool,
 ) -> "Prepared":
     """Return the request with its image built and pinned, its keys by reference, and its variables for W&B.
@@ -137,9 +138,10 @@ def outfit(
         prepared: The request.
         extras: What it is to get.
         secrets: The values that only jobs may see.
-        begun: The generation that it goes on with, empty where it begins one.
+        before: What the sweep was begun with, when it was.
         look_up: What its image's name means now, where that was asked already.
         secret_arn: The stack's secret.
+        fresh: Whether it is begun afresh, so that it may have another image.
         dry_run: Whether nothing may be changed.
 
     Raises:
@@ -154,13 +156,15 @@ def outfit(
         note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
     digest = None if dry_run else extras.build_image(image)
     if extras.keep_image:
-        digest = _begun_with(begun) or digest
+        digest = _begun_with(before) or digest
+    now = None
     if not (dry_run and extras.build and extras.push):  # then the registry has another image
         now = _digest_now(images.pinned(image, digest), prepared.queue, look_up)
         if extras.pin and not extras.keep_image:
             digest = digest or now
-    if digest is None and begun.record and (digest := begun.record.digest):
-        note(f"What {image} means now is not known here, so the runs get what the sweep was begun with, {digest}.")
+    if digest is None and before and not fresh and (digest := before.digest):
+        why = "The sweep is pinned" if now else f"What {image} means now is not known here"
+        note(f"{why}, so the runs get what the sweep was begun with, {digest}.")
     return replace(
         prepared,
         record=replace(record, digest=digest, options={**record.options, **extras.kept()}),
@@ -199,14 +203,14 @@ def _digest_now(image: str, queue: "Queue", look_up: LookUp | None) -> str | Non
     return images.Reference.parse(image).digest or (published.digest if published else None)
 
 
-def _begun_with(begun: Generation) -> str | None:
+def _begun_with(before: Record | None) -> str | None:
     """Return the digest of the image that the sweep was begun with; None when it was never pinned.
 
     Raises:
         UsageError: There is no such sweep.
     """
-    if begun.record is None:
+    if before is None:
         raise UsageError("--keep-image goes on with a sweep's image, and nothing was begun.", "Leave it out.")
-    if begun.record.digest is None:
+    if before.digest is None:
         note("The sweep's image was never pinned, so it is used by its tag.")
-    return begun.record.digest
+    return before.digest

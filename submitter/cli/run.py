@@ -15,6 +15,7 @@ from submitter.cli.output import note
 from submitter.cli.submitting import announce, remind, report, tell_of_earlier
 from submitter.cli.watching import check_succeeded, wait_and_tell
 from submitter.errors import UsageError
+from submitter.history import Generation
 from submitter.identity import check_words
 from submitter.registry import LookUp
 from submitter.stack import StackSource
@@ -112,7 +113,8 @@ def _submit(
         if begun.record:
             check_words(connection.full_name(prepared.name, prepared.options.owner), prepared.record, begun.record)
         secret_arn = connection.contract.secret_arn
-        prepared = outfit(prepared, extras, secrets, begun, look_up, secret_arn=secret_arn, dry_run=dry_run)
+        before = Generation(entries).record
+        prepared = outfit(prepared, extras, secrets, before, look_up, secret_arn=secret_arn, fresh=new, dry_run=dry_run)
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
     outlook = foresee(order, begun)
     announce(prepared, outlook)

@@ -169,6 +169,22 @@ def test_where_it_cannot_be_told_what_an_image_is_now_the_sweep_goes_on_with_its
     assert digest not in run(submitter, SPOT, "--new").err
 
 
+def test_a_sweep_begun_afresh_may_keep_its_image_and_without_pin_it_keeps_what_it_has(
+    submitter: Submitter, registry: Callable[..., None]
+) -> None:
+    refused = run(submitter, SPOT, "--keep-image")
+    assert (refused.code, "nothing was begun" in refused.err) == (2, True)
+    registry("amd64")
+    assert run(submitter, SPOT).code == 0
+    digest = f"sha256:{'0' * 64}"
+    assert run(submitter, SPOT, "--new", "--keep-image", "--no-pin").code == 0
+    assert submitter("show", "first", "--json").document["digest"] == digest
+    more = run(submitter, SPOT, "--no-pin", "--num-seed", "2")
+    assert f"The sweep is pinned, so the runs get what the sweep was begun with, {digest}." in more.err.splitlines()
+    assert run(submitter, SPOT, "--no-pin", "--new").code == 0
+    assert submitter("show", "first", "--json").document["digest"] is None
+
+
 @pytest.mark.parametrize(("queue_name", "architecture"), [("c6g-medium", "arm64"), (SPOT, "x86_64")])
 def test_where_the_registry_cannot_be_asked_it_is_worth_a_warning(
     submitter: Submitter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, queue_name: str, architecture: str
