@@ -4,8 +4,8 @@ A cancel is an entry of its own, so that whoever puts one later has read it: a `
 Then every job that was sent before it is ended. A cancel that died half way is completed by whoever looks next.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from submitter.batch import Batch
 from submitter.errors import UsageError
@@ -115,6 +115,32 @@ def cancel(
             return NumberSet(choose(generation) - generation.ended("succeeded") - generation.ended("failed"))
         patience.wait(opens)
         entries = ledger.entries(sweep)
+
+
+def older_under_way(entries: Sequence[Entry], batch: Batch) -> int:
+    """Return how many runs from before a sweep was begun afresh have not ended, or may not have: they end with it."""
+    newest = Generation(entries).nonce
+    number, jobs = 0, []
+    for nonce in {entry.nonce for entry in entries} - {newest}:
+        generation = Generation(entries, nonce)
+        for place in generation.places():
+            if place.slot.ended or place.slot.runs <= generation.cancelled:
+                continue
+            if place.slot.sent:
+                jobs.append(place.slot.sent)
+            else:
+                number += len(place.slot.runs)
+    return number + sum(map(_unfinished, batch.describe(jobs).values()))
+
+
+def _unfinished(job: Mapping[str, Any]) -> int:
+    """Return how many runs of a job or array have not ended."""
+    if job["status"] in FINAL:
+        return 0
+    array = job.get("arrayProperties", {})
+    over: int = sum(count for status, count in array.get("statusSummary", {}).items() if status in FINAL)
+    size: int = array.get("size", 1)
+    return size - over
 
 
 def _missing(entries: Sequence[Entry], choose: Choose) -> Iterator[tuple[Generation, NumberSet]]:

@@ -51,7 +51,9 @@ def check_fits(queue: Queue, *, vcpus: int, memory_mib: int, gpus: int) -> None:
     if vcpus > queue.vcpus:
         raise UsageError(f"An instance of {where} has no {vcpus} vCPUs.", f"Ask for at most {queue.vcpus}.")
     if gpus and not queue.gpus:
-        raise UsageError(f"The instances of {where} have no GPU.", "Ask for none, or choose a queue with GPUs.")
+        raise UsageError(
+            f"The instances of {where} have no GPU.", "Ask for none (--num-gpu 0), or choose a queue with GPUs."
+        )
     if gpus > queue.gpus:
         raise UsageError(f"An instance of {where} has no {gpus} GPUs.", f"Ask for at most {queue.gpus}.")
     if queue.max_vcpus < queue.vcpus:

@@ -2,8 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -11,14 +10,9 @@ from submitter import errors, render
 from submitter.cli import options
 from submitter.cli.output import counts_text, declined, note
 from submitter.errors import UsageError
-from submitter.history import Generation
 from submitter.numbers import NumberSet
 from submitter.selection import Selection
 from submitter.stack import StackSource
-
-if TYPE_CHECKING:
-    from submitter.cli.connection import Connection
-    from submitter.status import SweepStatus
 
 _STAYS: Final = frozenset({"succeeded", "failed", "cancelled"})
 """States that a cancel does not change."""
@@ -45,38 +39,34 @@ def cancel_command(
     status = connection.chosen_runs(sweep, selection) if selection else connection.status.read(sweep)
     counts = Counter(run.status for run in status.runs) if selection else status.counts
     told = sum(count for state, count in counts.items() if state not in _STAYS)
+    older = 0 if selection else connection.older_under_way(sweep)
     cancelled = NumberSet()
-    if told or (not selection and _older_under_way(connection, status)):
-        if not yes and not _agreed(sweep, counts):
+    if told or older:
+        if not yes and not _agreed(f"{sweep}: {counts_text(counts)}{_and_older(older)}"):
             return declined()
         over = {run.number for run in status.runs if run.status in _STAYS}
         cancelled = NumberSet(connection.cancel(status, selection, say=note) - over)
     if as_json:
-        click.echo(render.document("cancel", {"sweep": sweep, "cancelled": told, "runs": str(cancelled)}))
-    elif told:
-        click.echo(f"{sweep}: {render.count(told, 'run')} told to end.")
+        click.echo(
+            render.document("cancel", {"sweep": sweep, "cancelled": told, "older": older, "runs": str(cancelled)})
+        )
+    elif told or older:
+        click.echo(f"{sweep}: {render.count(told, 'run')}{_and_older(older)} told to end.")
     else:
         click.echo(f"{sweep}: nothing is left to be cancelled of {counts_text(counts)}.")
     return errors.EXIT_DONE
 
 
-def _older_under_way(connection: "Connection", status: "SweepStatus") -> bool:
-    """Return whether jobs from before the sweep was begun afresh may not have ended yet: they are cancelled too."""
-    entries = connection.ledger.entries(status.sweep)
-    older = (Generation(entries, nonce) for nonce in {entry.nonce for entry in entries} - {status.generation.nonce})
-    return any(
-        not place.slot.ended and not place.slot.runs <= generation.cancelled
-        for generation in older
-        for place in generation.places()
-    )
+def _and_older(runs: int) -> str:
+    return f", and {runs:,} from before --new" if runs else ""
 
 
-def _agreed(sweep: str, counts: Mapping[str, int]) -> bool:
-    """Ask whether the runs are to be ended.
+def _agreed(what: str) -> bool:
+    """Ask whether runs are to be ended.
 
     Raises:
         UsageError: Nobody can answer.
     """
     if not sys.stdin.isatty():
         raise UsageError("`cancel` asks before it ends runs, and nobody is there to answer.", "Add --yes.")
-    return click.confirm(f"{sweep}: {counts_text(counts)}. End what is not over?", err=True)
+    return click.confirm(f"{what}. End what is not over?", err=True)

@@ -159,6 +159,12 @@ class Connection:
 
         return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
 
+    def older_under_way(self, sweep: str) -> int:
+        """Return how many runs from before a sweep was begun afresh may not have ended."""
+        from submitter.cancel import older_under_way
+
+        return older_under_way(self.ledger.entries(sweep), self.batch)
+
     def retry(
         self, sweep: str, choose: "Choose", changes: "Changes", secrets: "Secrets", *, say: Callable[[str], None]
     ) -> "Retried":

@@ -77,7 +77,10 @@ def _part(
     try:
         pattern = None if grep is None else re.compile(grep)
     except re.error as error:
-        raise UsageError(f"--grep {grep} is no regular expression: {error}.") from None
+        raise UsageError(
+            f"--grep {grep} is no regular expression: {error}.",
+            "A backslash before a character such as ( takes it as it is.",
+        ) from None
     start = None if since is None else since_ms(since, connection.clock.now())
     return Part(attempt=attempt, since_ms=start, tail=tail, grep=pattern)
 

@@ -85,6 +85,8 @@ def retry_command(
 
 def _tell(sweep: str, retried: "Retried") -> None:
     click.echo(f"{sweep}: {render.count(len(retried.submitted), 'run')} submitted again.")
+    if not retried.submitted and not retried.unknown:
+        note(f"None that was asked for has failed or was cancelled; `submitter status {sweep}` tells how they stand.")
     if retried.unknown:
         note(f"Runs {retried.unknown} were perhaps sent a week ago and are left alone.")
 

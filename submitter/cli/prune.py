@@ -37,15 +37,16 @@ def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes
     unneeded = pruning.look(now=now, older_than=older_than)
     if not as_json or not yes:
         _show(unneeded, as_json=as_json)
-    if not unneeded or (as_json and not yes):
+    if (as_json and not yes) or (not as_json and not unneeded):
         return EXIT_DONE
     if not yes and not _agreed():
         return declined()
     gone = pruning.take_away(unneeded, now=now, older_than=older_than)
     if as_json:
         _show(gone, as_json=True, gone=True)
-    elif gone != unneeded:
-        note("What has come into use meanwhile is kept.")
+    else:
+        kept = "" if gone == unneeded else " What has come into use meanwhile is kept."
+        note(f"They are gone.{kept}")
     return EXIT_DONE
 
 
@@ -55,13 +56,9 @@ def _agreed() -> bool:
     Raises:
         UsageError: Nobody can be asked.
     """
-    try:
-        return click.confirm("Take them away?", err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        click.echo(err=True)
-        raise UsageError("There is no terminal to ask at whether to take them away.", "Add --yes.") from None
+    if not sys.stdin.isatty():
+        raise UsageError("`prune` asks before it takes anything away, and nobody is there to answer.", "Add --yes.")
+    return click.confirm("Take them away?", err=True)
 
 
 def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:

@@ -165,7 +165,8 @@ place: Final = _group(
     click.option(
         "--provider",
         type=click.Choice(["aws", "local"]),
-        help="Where to run; local is this machine's Docker.  [default: aws with --queue, else nowhere: a dry run]",
+        help="Where to run; local is this machine's Docker.  [default: aws with --queue or --like, else nowhere: a dry "
+        "run]",
     ),
     click.option("--job-queue", metavar="NAME", help="CleanRL's --queue, which submits only with --provider aws."),
     click.option(

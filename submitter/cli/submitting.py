@@ -40,18 +40,23 @@ def announce(prepared: "Prepared", outlook: "Outlook") -> None:
     for remark in (*prepared.asked.repeated, *hints(prepared.record.command, prepared.asked.axes)):
         note(remark)
     spec, queue, due = prepared.spec, prepared.queue, outlook.due
-    rest = [
-        *([f"{outlook.present:,} submitted already"] if outlook.present else []),
-        *([f"{outlook.cancelled:,} cancelled, for `submitter retry`"] if outlook.cancelled else []),
-    ]
+    rest = " and ".join(
+        f"{number:,} {'is' if number == 1 else 'are'} {what}"
+        for number, what in (
+            (outlook.present, "submitted already"),
+            (outlook.cancelled, "cancelled, for `submitter retry`"),
+        )
+        if number
+    )
     if not due:
-        note(f"{prepared.name}: nothing to submit: of {render.count(len(prepared.asked.runs), 'run')}, {_and(rest)}.")
+        note(f"{prepared.name}: nothing to submit: of {render.count(len(prepared.asked.runs), 'run')}, {rest}.")
         return
     runs = len(due)
     at_once = prepared.at_once(runs)
     rounds = math.ceil(runs / at_once)
     note(
-        f"{prepared.name}: {render.count(runs, 'run')} on {queue.name}{f' ({_and(rest)})' if rest else ''}, "
+        f"{prepared.name}: {render.count(runs, 'more run' if rest else 'run')} on {queue.name}"
+        f"{f' ({rest})' if rest else ''}, "
         f"{at_once:,} at once{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
         f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
         f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
@@ -59,10 +64,6 @@ def announce(prepared: "Prepared", outlook: "Outlook") -> None:
     )
     first = due[0]
     note(f"The first is: {_one_line(prepared.asked.template.render(first.row, first.seed))}")
-
-
-def _and(parts: list[str]) -> str:
-    return " and ".join(parts)
 
 
 def _one_line(command: str) -> str:

@@ -183,11 +183,11 @@ def test_what_is_about_to_be_submitted_is_told_exactly(submitter: Submitter, ser
         return line.partition("; ")[0]
 
     assert announced("--num-seed", "3") == "first: 3 runs on c5a-large-spot, 3 at once"
-    assert announced("--num-seed", "5") == "first: 2 runs on c5a-large-spot (3 submitted already), 2 at once"
+    assert announced("--num-seed", "5") == "first: 2 more runs on c5a-large-spot (3 are submitted already), 2 at once"
     submitter("wait", "first", "--poll", "0.1")
     submitter("cancel", "first", "--seed", "5", "--yes")
     before = mutating_calls(server)
-    assert announced("--seeds", "1-3") == "first: nothing to submit: of 3 runs, 3 submitted already."
+    assert announced("--seeds", "1-3") == "first: nothing to submit: of 3 runs, 3 are submitted already."
     assert mutating_calls(server) == before, "what needs nothing changes nothing"
 
 
@@ -195,7 +195,7 @@ def test_runs_that_were_cancelled_are_left_alone_and_told(submitter: Submitter) 
     sleeping = (*ECHO[:-1], "exec sleep 600 # {seed}")
     submitter(*sleeping, "--num-seed", "3")
     assert submitter("cancel", "first", "--seed", "2", "--yes").code == 0
-    left = "first: nothing to submit: of 3 runs, 2 submitted already and 1 cancelled, for `submitter retry`."
+    left = "first: nothing to submit: of 3 runs, 2 are submitted already and 1 is cancelled, for `submitter retry`."
     assert left in submitter(*sleeping, "--num-seed", "3").err.splitlines()
 
 

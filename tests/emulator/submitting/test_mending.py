@@ -108,12 +108,25 @@ def test_jobs_from_before_a_sweep_was_begun_afresh_are_cancelled_also_when_the_n
 ) -> None:
     submitter(*LONG, "--num-seed", "1")
     submitter(*RUN, "--name", "exp", "--command", "echo {seed}", "--new", *WAITING)
-    assert submitter("cancel", "exp", "--yes").code == 0
+    told = submitter("cancel", "exp", "--yes", "--json").document
+    assert (told["cancelled"], told["older"]) == (0, 1)
+    assert "nothing is left to be cancelled" in submitter("cancel", "exp", "--yes").out
 
     def running() -> list[Any]:
         return list(aws("batch").list_jobs(jobQueue="c5a-large-spot", jobStatus="RUNNING")["jobSummaryList"])
 
     wait_until(lambda: not running())
+
+
+def test_a_cancel_tells_how_many_runs_from_before_it_ends_too(
+    submitter: Submitter, wait_until: Callable[..., Any]
+) -> None:
+    submitter(*LONG, "--num-seed", "3")
+    submitter("cancel", "exp", "--seed", "2", "--yes")
+    wait_until(lambda: submitter("status", "exp", "--json").document["counts"].get("cancelled") == 1)
+    submitter(*LONG, "--num-seed", "2", "--new")
+    told = submitter("cancel", "exp", "--yes").out
+    assert told == "ada/exp: 2 runs, and 2 from before --new told to end.\n"
 
 
 @pytest.mark.parametrize("command", ["cancel", "retry"])

@@ -1,6 +1,7 @@
 """Taking away what nobody needs: definitions, keys and old sweeps, and nothing else."""
 
 import io
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -52,11 +53,15 @@ def test_without_an_answer_nothing_is_taken_away(
 ) -> None:
     run(submitter, "done", "trainer:1")
     finish(submitter, "done")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
     assert submitter("prune").code == 1
     assert active(aws) == {"trainer:1"}
-    assert submitter("prune", "--yes").out.startswith("1 job definition: rl-batch-")
+    gone = submitter("prune", "--yes")
+    assert gone.out.startswith("1 job definition: rl-batch-")
+    assert gone.err.splitlines()[-1] == "They are gone."
     assert submitter("prune", "--yes").out == "Everything is needed.\n"
+    assert submitter("prune", "--yes", "--json").document["definitions"] == []
 
 
 def test_without_a_terminal_one_is_told_how_to_agree(
@@ -67,6 +72,7 @@ def test_without_a_terminal_one_is_told_how_to_agree(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     refused = submitter("prune")
     assert (refused.code, refused.err.splitlines()[-1]) == (2, "Add --yes.")
+    assert "[y/N]" not in refused.err
     assert active(aws) == {"trainer:1"}
 
 
