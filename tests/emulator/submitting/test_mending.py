@@ -126,7 +126,7 @@ def test_a_cancel_tells_how_many_runs_from_before_it_ends_too(
     wait_until(lambda: submitter("status", "exp", "--json").document["counts"].get("cancelled") == 1)
     submitter(*LONG, "--num-seed", "2", "--new")
     told = submitter("cancel", "exp", "--yes").out
-    assert told == "ada/exp: 2 runs, and 2 from before --new told to end.\n"
+    assert told == "emulator/exp: 2 runs, and 2 from before --new told to end.\n"
 
 
 @pytest.mark.parametrize("command", ["cancel", "retry"])
