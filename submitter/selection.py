@@ -1,11 +1,12 @@
-"""Choosing runs of a sweep: `--seed 3`, `--where env-id=Hopper-v4`, `--index 137`, `--failed`. Pure."""
+"""Choosing runs of a sweep: `--seed 3`, `--seed 1-3,7`, `--where env-id=Hopper-v4`, `--index 137`, `--failed`. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from submitter.errors import UsageError
 from submitter.grid import next_value
+from submitter.numbers import NumberSet
 from submitter.sweep import Row
 from submitter.template import SEED
 
@@ -40,15 +41,15 @@ class Selection:
     """Conditions that a run must meet, all of them; without any, every run does.
 
     Attributes:
-        seed: The run's seed.
-        index: The run's number.
+        seed: Seeds that the run may have; empty for any.
+        index: Numbers that it may have; empty for any.
         where: `axis=value` texts, or several in one with commas between, values quoted as those of `--grid` are;
             `seed=3` is one too.
         failed: Whether it must have failed or have been cancelled; only for runs whose status is known.
     """
 
-    seed: int | None = None
-    index: int | None = None
+    seed: NumberSet = field(default_factory=NumberSet)
+    index: NumberSet = field(default_factory=NumberSet)
     where: tuple[str, ...] = ()
     failed: bool = False
 
@@ -63,15 +64,15 @@ class Selection:
             UsageError: A condition names no axis of the sweep, or no run meets all of them.
         """
         seeded = any(run.seed is not None for run in runs)
-        if self.seed is not None and not seeded:
+        if self.seed and not seeded:
             raise UsageError("The runs of the sweep have no seed.", "Choose them with --index or --where.")
         names = (*axes, SEED) if seeded else axes
         conditions = [condition for text in self.where for condition in _conditions(text, names)]
         chosen = [
             run
             for run in runs
-            if (self.seed is None or run.seed == self.seed)
-            and (self.index is None or run.number == self.index)
+            if (not self.seed or run.seed in self.seed)
+            and (not self.index or run.number in self.index)
             and all(values_of(run, axes).get(name) == value for name, value in conditions)
             and (not self.failed or getattr(run, "status", None) in FAILED)
         ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submitter.errors import UsageError
+from submitter.numbers import NumberSet
 from submitter.selection import Selection
 from submitter.stack import StackSource
 
@@ -21,13 +22,27 @@ owner = click.option(
     help="Whose sweep it is; NAME may also be OWNER/NAME.  [default: the AWS caller's name]",
 )
 
-_seed = click.option("--seed", type=click.IntRange(min=0), help="Only the runs with this seed.")
+
+class _Numbers(click.ParamType):  # type: ignore[type-arg] # generic in newer releases only
+    """Numbers and ranges, as `run --seeds` has them."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NumberSet:  # noqa: ARG002 - click's signature
+        return value if isinstance(value, NumberSet) else NumberSet.parse(value)
+
+
+_seed = click.option(
+    "--seed", type=_Numbers(), metavar="1-3,7", multiple=True, help="Only the runs with this seed, or one of these."
+)
 
 _where = click.option(
     "--where", metavar="AXIS=VALUE", multiple=True, help="Only the runs with this value, such as env-id=Hopper-v4."
 )
 
-_index = click.option("--index", type=click.IntRange(min=1), metavar="N", help="Only the run with this number.")
+_index = click.option(
+    "--index", type=_Numbers(), metavar="1-3,7", multiple=True, help="Only the run with this number, or one of these."
+)
 
 _failed = click.option("--failed", is_flag=True, help="Only the runs that have failed or were cancelled.")
 
@@ -55,9 +70,15 @@ def selector(function: Callable[..., Any]) -> Callable[..., Any]:
     @_failed
     @wraps(function)
     def selecting(
-        *args: Any, seed: int | None, where: tuple[str, ...], index: int | None, failed: bool, **kwargs: Any
+        *args: Any,
+        seed: tuple[NumberSet, ...],
+        where: tuple[str, ...],
+        index: tuple[NumberSet, ...],
+        failed: bool,
+        **kwargs: Any,
     ) -> Any:
-        return function(*args, selection=Selection(seed=seed, where=where, index=index, failed=failed), **kwargs)
+        seeds, numbers = NumberSet.union(seed), NumberSet.union(index)
+        return function(*args, selection=Selection(seed=seeds, where=where, index=numbers, failed=failed), **kwargs)
 
     return selecting
 

@@ -3,6 +3,7 @@
 import pytest
 
 from submitter.errors import UsageError
+from submitter.numbers import NumberSet
 from submitter.selection import Selection, label
 from submitter.status import RunStatus
 from submitter.sweep import RunTable
@@ -15,18 +16,21 @@ RUNS = RunTable.product([("CartPole-v1", "0.1"), ("Acrobot-v1", "0.1")], [1, 2])
     ("selection", "numbers"),
     [
         (Selection(), [1, 2, 3, 4]),
-        (Selection(seed=2), [3, 4]),
-        (Selection(index=4), [4]),
+        (Selection(seed=NumberSet([2])), [3, 4]),
+        (Selection(index=NumberSet([4])), [4]),
+        (Selection(index=NumberSet([1, 3, 4]), seed=NumberSet([2])), [3, 4]),
         (Selection(where=("env-id=Acrobot-v1",)), [2, 4]),
         (Selection(where=("env-id=Acrobot-v1,seed=2",)), [4]),
-        (Selection(where=("env-id=Acrobot-v1", "lr=0.1"), seed=1), [2]),
+        (Selection(where=("env-id=Acrobot-v1", "lr=0.1"), seed=NumberSet([1])), [2]),
     ],
 )
 def test_a_run_meets_every_condition(selection: Selection, numbers: list[int]) -> None:
     assert [run.number for run in selection.choose(RUNS, AXES)] == numbers
 
 
-@pytest.mark.parametrize("selection", [Selection(seed=3), Selection(index=5), Selection(where=("lr=0.2",))])
+@pytest.mark.parametrize(
+    "selection", [Selection(seed=NumberSet([3])), Selection(index=NumberSet([5])), Selection(where=("lr=0.2",))]
+)
 def test_where_no_run_is_like_that_the_choices_are_listed(selection: Selection) -> None:
     with pytest.raises(UsageError) as refused:
         selection.choose(RUNS, AXES)
@@ -42,7 +46,7 @@ def test_a_condition_on_what_the_sweep_does_not_have_names_what_it_has(text: str
 
 def test_an_ambiguous_choice_of_one_lists_the_candidates() -> None:
     with pytest.raises(UsageError) as refused:
-        Selection(seed=2).choose_one(RUNS, AXES)
+        Selection(seed=NumberSet([2])).choose_one(RUNS, AXES)
     assert "3 (env-id=CartPole-v1 lr=0.1 seed=2), 4 (env-id=Acrobot-v1 lr=0.1 seed=2)" in str(refused.value.remedy)
 
 
@@ -64,8 +68,18 @@ def test_runs_of_a_command_without_a_seed_are_told_apart_by_their_numbers() -> N
 @pytest.mark.parametrize(
     ("selection", "axes", "message", "remedy"),
     [
-        (Selection(seed=2), ("x",), "The runs of the sweep have no seed.", "Choose them with --index or --where."),
-        (Selection(where=("seed=2",)), ("x",), "--where seed=2 does not name a parameter", "Write one of x=VALUE."),
+        (
+            Selection(seed=NumberSet([2])),
+            ("x",),
+            "The runs of the sweep have no seed.",
+            "Choose them with --index or --where.",
+        ),
+        (
+            Selection(where=("seed=2",)),
+            ("x",),
+            "--where seed=2 does not name a parameter",
+            "Write one of x=VALUE.",
+        ),
         (Selection(where=("seed=2",)), (), "--where seed=2 does not name a parameter", "It has none"),
     ],
 )

@@ -129,6 +129,16 @@ def test_a_cancel_tells_how_many_runs_from_before_it_ends_too(
     assert told == "emulator/exp: 2 runs, and 2 from before --new told to end.\n"
 
 
+def test_several_runs_are_chosen_by_ranges_and_by_naming_an_option_again(submitter: Submitter) -> None:
+    submitter(*LONG[:-3], "6", *LONG[-2:])
+    assert submitter("cancel", "exp", "--seed", "1-2", "--seed", "4", "--yes", "--json").document["runs"] == "1-2,4"
+    assert submitter("cancel", "exp", "--index", "5,6", "--yes", "--json").document["runs"] == "5-6"
+    assert len(submitter("status", "exp", "--seed", "1,3", "--json").document["runs"]) == 2
+    refused = submitter("cancel", "exp", "--seed", "one", "--yes")
+    assert (refused.code, refused.err.splitlines()[-1]) == (2, "Write it like 1-3,7.")
+    submitter("cancel", "exp", "--yes")
+
+
 @pytest.mark.parametrize("command", ["cancel", "retry"])
 def test_somebody_elses_sweep_needs_force(submitter: Submitter, server: EmulatorServer, command: str) -> None:
     submitter(*FAIL_2, "--owner", "labmate", *WAITING)
