@@ -6,7 +6,10 @@ Engine is, through the docker package: it knows the digest and the platforms.
 
 import json
 import os
+import re
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +19,8 @@ from submitter.errors import ConfigurationError
 
 _SECONDS: Final = 20
 """How long a registry has for its answer."""
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 _WIDTH: Final = 500
 """Characters of what Docker says that people are shown."""
@@ -57,16 +62,27 @@ class LookUp:
         pipe = subprocess.PIPE
         try:
             self._buildx = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace"
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=pipe,
+                stderr=pipe,
+                text=True,
+                errors="replace",
+                start_new_session=True,
             )
         except OSError:
             self._buildx = None
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._buildx is not None:
-            self._buildx.kill()
-            self._buildx.communicate()
+        if self._buildx is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._buildx.pid, signal.SIGKILL)  # docker has a process of its own for buildx
+        for pipe in (self._buildx.stdout, self._buildx.stderr):
+            if pipe is not None:
+                pipe.close()
+        self._buildx.wait()
 
     @cached_property
     def published(self) -> Published:
@@ -95,6 +111,8 @@ def _read(found: Any) -> Published:
     """Read what buildx prints."""
     manifest, image = found["manifest"], found.get("image") or {}
     platforms = [each.get("platform") or {} for each in manifest["manifests"]] if "manifests" in manifest else [image]
+    if not _DIGEST.fullmatch(manifest["digest"]):
+        raise ValueError(manifest["digest"])
     return Published(manifest["digest"], _architectures(platforms), _entrypoint(image))
 
 

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,6 +23,10 @@ from submitter.stack import StackSource
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
     from submitter.request import Prepared
+
+
+_FRESH_SECONDS: Final = 2
+"""What was read of the ledger longer ago is read again."""
 
 
 @click.command("run", cls=Answering)
@@ -108,13 +112,16 @@ def _submit(
     # The registry is asked while AWS is; what is to be built it does not have yet.
     with nullcontext() if extras.build else LookUp(prepared.record.image) as look_up:
         known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)
-        entries = known or []
+        entries, read_at = known or [], connection.clock.now()
         begun = goes_on_with(entries, fresh=new)
         if begun.record:
             check_words(connection.full_name(prepared.name, prepared.options.owner), prepared.record, begun.record)
         secret_arn = connection.contract.secret_arn
         before = Generation(entries).record
         prepared = outfit(prepared, extras, secrets, before, look_up, secret_arn=secret_arn, fresh=new, dry_run=dry_run)
+    if known is not None and connection.clock.now() > read_at + _FRESH_SECONDS:
+        entries = connection.entries(prepared)  # a build takes minutes, in which others may submit, or prune
+        begun = goes_on_with(entries, fresh=new)
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
     outlook = foresee(order, begun)
     announce(prepared, outlook)

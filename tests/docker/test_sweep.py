@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,10 +144,12 @@ def test_a_pushed_image_is_pinned_and_a_tag_that_moves_does_not_change_the_sweep
 
 
 def test_without_buildx_the_engine_is_asked_what_a_registry_holds(
-    engine: "Engine", image: str, registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: "Engine", registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = f"{registry}/asked:1"
-    engine("docker", "tag", image, tag)
+    with tarfile.open(tmp_path / "small.tar", "w") as small:
+        small.add(__file__, "file")
+    engine("docker", "import", '--change=ENTRYPOINT ["tini"]', str(tmp_path / "small.tar"), tag)
     engine("docker", "push", tag)
     monkeypatch.setenv("DOCKER_HOST", engine.environment["DOCKER_HOST"])
     monkeypatch.setenv("DOCKER_CONFIG", engine.environment["DOCKER_CONFIG"])

@@ -61,6 +61,7 @@ def test_what_buildx_finds_is_read_with_whatever_it_leaves_out(
         ("print('[]')", "something else than an image"),
         ("""print('{"manifest": null}')""", "something else than an image"),
         ("""print('{"manifest": {}}')""", "something else than an image"),
+        ("""print('{"manifest": {"digest": "latest"}}')""", "something else than an image"),
         (r"sys.stdout.buffer.write(b'\xff')", "something else than an image"),
         (r"sys.exit('ERROR: no such\nhost')", "`docker buildx imagetools` failed: no such host"),
         ("sys.exit(3)", "`docker buildx imagetools` failed: exit code 3"),
@@ -77,7 +78,8 @@ def test_what_cannot_be_read_is_one_sentence(docker: Docker, code: str, sentence
 def test_what_was_asked_is_ended_when_nobody_wants_the_answer_any_more(
     docker: Docker, tmp_path: Path, wait_until: Callable[..., object]
 ) -> None:
-    docker(f"open('{tmp_path}/began', 'w').close(); time.sleep(600)")
+    child = f"import time; open('{tmp_path}/began', 'w').close(); time.sleep(600)"
+    docker(f"import subprocess; subprocess.run([sys.executable, '-c', {child!r}])")  # as docker runs buildx
     with LookUp("trainer:1") as asked:
         wait_until((tmp_path / "began").exists)
     assert asked._buildx is not None
