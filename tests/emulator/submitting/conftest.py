@@ -91,8 +91,8 @@ class Machine:
     ) -> Outcome:
         return self.submit(self.order(seeds, command, **spec), fresh=fresh)
 
-    def submit(self, order: Order, *, fresh: bool = False) -> Outcome:
-        return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, fresh=fresh, say=self.said.append)
+    def submit(self, order: Order, **more: Any) -> Outcome:
+        return run(order, ledger=self.ledger, batch=self.batch, clock=self.clock, say=self.said.append, **more)
 
     def cancel(self, choose: Choose = everything, *, sweep: str = SWEEP) -> NumberSet:
         return cancel(sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=self.said.append)

@@ -8,7 +8,6 @@ import pytest
 
 from submitter import plan
 from submitter.errors import AwsError, UsageError
-from submitter.submission import run
 
 
 def test_a_first_run_makes_one_array_with_one_put_one_submission_and_one_update(machine: Any) -> None:
@@ -112,8 +111,7 @@ def test_what_the_jobs_need_is_put_there_once_the_ledger_says_so_and_before_they
     def ready() -> None:
         seen.append((len(machine.ledger.entries("ada/first")), machine.calls("batch")["SubmitJob"]))
 
-    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
-    run(machine.order([1]), ready=ready, **shared)
+    machine.submit(machine.order([1]), ready=ready)
     assert seen == [(1, 0)]
 
 
@@ -121,9 +119,8 @@ def test_without_what_the_jobs_need_nothing_is_sent_nor_waited_for(machine: Any)
     def ready() -> None:
         raise UsageError("no room")
 
-    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
     with pytest.raises(UsageError, match="no room"):
-        run(machine.order([1]), ready=ready, **shared)
+        machine.submit(machine.order([1]), ready=ready)
     assert machine.status().counts == {"not submitted": 1}
     assert not machine.calls("batch")["SubmitJob"]
 
@@ -134,8 +131,7 @@ def test_what_others_submit_after_the_ledger_was_read_is_not_sent_again(machine:
     machine.run([1])
     read = machine.ledger.entries("ada/first")
     machine.run([1, 2], fresh=fresh)
-    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
-    outcome = run(machine.order([1, 2, 3]), entries=read, fresh=fresh, **shared)
+    outcome = machine.submit(machine.order([1, 2, 3]), entries=read, fresh=fresh)
     assert (str(outcome.submitted), str(outcome.present)) == ("3", "1-2")
     assert outcome.generation.nonce == machine.status().generation.nonce
 
@@ -144,6 +140,5 @@ def test_what_is_known_to_be_submitted_needs_no_call_at_all(machine: Any) -> Non
     machine.run([1, 2])
     read = machine.ledger.entries("ada/first")
     before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
-    shared = {"ledger": machine.ledger, "batch": machine.batch, "clock": machine.clock, "say": machine.said.append}
-    assert str(run(machine.order([1, 2]), entries=read, **shared).present) == "1-2"
+    assert str(machine.submit(machine.order([1, 2]), entries=read).present) == "1-2"
     assert {service: machine.calls(service) for service in before} == before
