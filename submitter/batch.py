@@ -1,6 +1,6 @@
 """AWS Batch: the only module that talks to it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -17,7 +17,7 @@ from botocore.exceptions import (
 from infra.outputs import DEFINITION_PREFIX
 from submitter.aws_errors import THROTTLED, error_code, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
-from submitter.session import Clock, aws_time, client_config
+from submitter.session import Clock, aws_time, client_config, pages
 
 if TYPE_CHECKING:
     import boto3
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _IDS_PER_DESCRIBE: Final = 100
 """DescribeJobs and DescribeJobQueues take at most 100 names."""
+
+_TOKEN: Final = {"nextToken": "nextToken"}
+"""Where an answer names the page after it, and where a call asks for it."""
 
 _IDS_PER_TERMINATE: Final = 50
 """TerminateJobs takes at most 50 jobs."""
@@ -146,7 +149,7 @@ class Batch:
     def find_definition(self, name: str) -> str | None:
         """Return name:revision of the newest active job definition of this name, or None."""
         revisions: list[int] = []
-        for page in _pages(self._client.describe_job_definitions, jobDefinitionName=name, status="ACTIVE"):
+        for page in pages(self._client.describe_job_definitions, _TOKEN, jobDefinitionName=name, status="ACTIVE"):
             revisions += (found["revision"] for found in page["jobDefinitions"])
         return f"{name}:{max(revisions)}" if revisions else None
 
@@ -194,12 +197,12 @@ class Batch:
         Returns:
             None alone when there is no such queue any more.
         """
-        pages = _pages(self._client.list_jobs, jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}])
+        found = pages(self._client.list_jobs, _TOKEN, jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}])
         try:
-            first = next(pages)
+            first = next(found)
             if (date := aws_time(first)) is None:
                 raise AwsError("The reply of AWS Batch came without a date.", "A proxy must pass the Date header on.")
-            jobs = (job for page in chain((first,), pages) for job in page["jobSummaryList"])
+            jobs = (job for page in chain((first,), found) for job in page["jobSummaryList"])
             return next((job["jobId"] for job in jobs if job["jobName"] == name), None), date
         except ClientError as error:
             if error_code(error) != "ClientException" or queue in self.queues([queue]):
@@ -309,17 +312,6 @@ def _classified(error: ClientError) -> Answer:
     if status >= 400:
         return Refused(explain(error) or AwsError(str(error)))
     return Unknown(None)
-
-
-def _pages(call: Callable[..., Any], **arguments: Any) -> Iterator[Any]:
-    """Yield the pages of an answer; what boto3's paginators do takes longer to load than a call takes."""
-    token: dict[str, str] = {}
-    while True:
-        page = call(**arguments, **token)
-        yield page
-        if not page.get("nextToken"):
-            return
-        token = {"nextToken": page["nextToken"]}
 
 
 def _chunks(names: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -16,7 +16,7 @@ from submitter.errors import UsageError
 from submitter.history import CANCEL, Ended, Entry, Record
 from submitter.items import ended_value, from_item, key_of, serialized, to_item, to_plain, to_record, to_time
 from submitter.numbers import NumberSet
-from submitter.session import client_config
+from submitter.session import client_config, pages
 
 if TYPE_CHECKING:
     import boto3
@@ -80,20 +80,15 @@ class Ledger:
 
     def entries(self, sweep: str) -> list[Entry]:
         """Return all entries of a sweep, in order, as they are now."""
-        found: list[Entry] = []
-        start: dict[str, Any] = {}
-        while True:  # boto3's paginator takes longer to make than the call takes
-            page = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression="sweep = :sweep",
-                ExpressionAttributeValues={":sweep": {"S": sweep}},
-                ConsistentRead=True,
-                **start,
-            )
-            found += map(from_item, page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return found
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        found = pages(
+            self._client.query,
+            {"LastEvaluatedKey": "ExclusiveStartKey"},
+            TableName=self._table,
+            KeyConditionExpression="sweep = :sweep",
+            ExpressionAttributeValues={":sweep": {"S": sweep}},
+            ConsistentRead=True,
+        )
+        return [from_item(item) for page in found for item in page["Items"]]
 
     def record(self, sweep: str, entry: Entry, answers: Mapping[int, str]) -> Entry:
         """Write what became of an entry's slots, by position; return the entry as it then is.

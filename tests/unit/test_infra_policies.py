@@ -146,12 +146,17 @@ NEEDS = {
 
 
 def calls_in(source: Path) -> set[str]:
-    """Return the AWS operations that a module calls: names of client methods, and of what paginators page."""
-    tree = ast.parse(source.read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    calls = [(node.func.attr, node) for node in nodes if isinstance(node.func, ast.Attribute)]
+    """Return the AWS operations that a module calls: names of client methods, and of what paginators page.
+
+    A method that is handed on, to be called elsewhere, counts as called.
+    """
+    nodes = list(ast.walk(ast.parse(source.read_text())))
+    calls = [
+        (node.func.attr, node) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
     services = [_text(node) for name, node in calls if name == "client"]
-    names = {_text(node) if name == "get_paginator" else name for name, node in calls}
+    names = {_text(node) for name, node in calls if name == "get_paginator"}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     models = {service: botocore.session.get_session().get_service_model(service) for service in services if service}
     return {
         f"{service}:{operation}"
