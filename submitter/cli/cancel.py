@@ -1,6 +1,5 @@
 """`submitter cancel`."""
 
-import sys
 from collections import Counter
 from typing import Final
 
@@ -8,8 +7,7 @@ import click
 
 from submitter import errors, render
 from submitter.cli import options
-from submitter.cli.output import counts_text, declined, note
-from submitter.errors import UsageError
+from submitter.cli.output import agreed, counts_text, declined, note
 from submitter.numbers import NumberSet
 from submitter.selection import Selection
 from submitter.stack import StackSource
@@ -42,7 +40,8 @@ def cancel_command(
     older = 0 if selection else connection.older_under_way(sweep)
     cancelled = NumberSet()
     if told or older:
-        if not yes and not _agreed(f"{sweep}: {counts_text(counts)}{_and_older(older)}"):
+        question = f"{sweep}: {counts_text(counts)}{_and_older(older)}. End what is not over?"
+        if not yes and not agreed(question, why="`cancel` asks before it ends runs"):
             return declined()
         over = {run.number for run in status.runs if run.status in _STAYS}
         cancelled = NumberSet(connection.cancel(status, selection, say=note) - over)
@@ -59,14 +58,3 @@ def cancel_command(
 
 def _and_older(runs: int) -> str:
     return f", and {runs:,} from before --new" if runs else ""
-
-
-def _agreed(what: str) -> bool:
-    """Ask whether runs are to be ended.
-
-    Raises:
-        UsageError: Nobody can answer.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError("`cancel` asks before it ends runs, and nobody is there to answer.", "Add --yes.")
-    return click.confirm(f"{what}. End what is not over?", err=True)

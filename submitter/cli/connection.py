@@ -69,10 +69,6 @@ class Connection:
 
         return prepare(RunOptions(**options), self.contract, current_commit())
 
-    def order(self, prepared: "Prepared") -> "Order":
-        """Return the order to be submitted, in the caller's name."""
-        return prepared.order(self.caller, self.contract)
-
     def keep(self, secrets: "Secrets") -> None:
         """Put the values that only jobs may see where their definitions say that they are."""
         from submitter.secrets import SecretStore

@@ -1,12 +1,13 @@
 """What several commands tell: notes on standard error, counts, and a status for scripts."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submitter import render
-from submitter.errors import EXIT_DECLINED, ConfigurationError, SubmitterError
+from submitter.errors import EXIT_DECLINED, ConfigurationError, SubmitterError, UsageError
 from submitter.names import run_id
 
 if TYPE_CHECKING:
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
 def note(text: str, *, prefix: str = "") -> None:
     """Tell a person something that is no result: on standard error."""
     click.echo(f"{prefix}{text}", err=True)
+
+
+def agreed(question: str, *, why: str) -> bool:
+    """Ask a person something.
+
+    Args:
+        question: What is asked, on standard error.
+        why: What asks before what; said where nobody can answer.
+
+    Raises:
+        UsageError: There is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"{why}, and nobody is there to answer.", "Add --yes.")
+    return click.confirm(question, err=True)
 
 
 def declined() -> int:

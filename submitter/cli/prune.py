@@ -1,14 +1,13 @@
 """`submitter prune`."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import declined, note
-from submitter.errors import EXIT_DONE, UsageError
+from submitter.cli.output import agreed, declined, note
+from submitter.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from submitter.prune import Unneeded
@@ -39,7 +38,7 @@ def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes
         _show(unneeded, as_json=as_json)
     if (as_json and not yes) or (not as_json and not unneeded):
         return EXIT_DONE
-    if not yes and not _agreed():
+    if not yes and not agreed("Take them away?", why="`prune` asks before it takes anything away"):
         return declined()
     gone = pruning.take_away(unneeded, now=now, older_than=older_than)
     if as_json:
@@ -48,17 +47,6 @@ def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes
         kept = "" if gone == unneeded else " What has come into use meanwhile is kept."
         note(f"They are gone.{kept}")
     return EXIT_DONE
-
-
-def _agreed() -> bool:
-    """Ask whether to go on.
-
-    Raises:
-        UsageError: Nobody can be asked.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError("`prune` asks before it takes anything away, and nobody is there to answer.", "Add --yes.")
-    return click.confirm("Take them away?", err=True)
 
 
 def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:
