@@ -5,6 +5,7 @@ moto gets right can be taken out.
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ class Corrected:
     def __init__(self, moto: "WSGIApplication", regions: "Regions") -> None:
         self._moto = moto
         self._regions = regions
+        self._tables = threading.Lock()
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Serve a request, or refuse it as AWS would."""
@@ -49,6 +51,11 @@ class Corrected:
                 rule(self._regions.account(call.region), read_members(environ, environ["wsgi.input"].getvalue()))
             except ApiError as error:
                 return error_reply(call.service, error.code, error.message, error.status, start_response)
+        if call.service == "dynamodb":
+            # A condition holds until its write is made, and what a transaction takes back nobody has seen: not so in
+            # moto, whose requests run side by side.
+            with self._tables:
+                return list(self._moto(environ, start_response))
         reply = self._moto(environ, start_response)
         return map(_as_a_user, reply) if call.operation == "GetCallerIdentity" else reply
 

@@ -14,6 +14,7 @@ from infra.outputs import definition_prefix
 Document = dict[str, Any]
 
 _LEDGER_ACTIONS: Final = (
+    "dynamodb:ConditionCheckItem",
     "dynamodb:PutItem",
     "dynamodb:Query",
     "dynamodb:Scan",
@@ -143,8 +144,9 @@ def submitter_policy(
 ) -> Document:
     """Allow what a person needs who only submits, watches and ends jobs; `submitter prune` takes more.
 
-    Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission, and
-    TerminateJobs that of TerminateJob (AWS Batch API reference).
+    Source: Service Authorization Reference, one page per service. sts:GetCallerIdentity needs no permission,
+    TerminateJobs that of TerminateJob (AWS Batch API reference), and TransactWriteItems those of what it writes and
+    checks ("Using IAM with DynamoDB transactions", Amazon DynamoDB Developer Guide).
     """
     definitions = account.arn("batch", f"job-definition/{definition_prefix(execution_role_arn)}*")
     jobs = account.arn("batch", "job/*")

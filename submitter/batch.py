@@ -17,7 +17,7 @@ from botocore.exceptions import (
 from infra.outputs import DEFINITION_PREFIX
 from submitter.aws_errors import THROTTLED, error_code, explain, is_throttling
 from submitter.errors import AwsError, SubmitterError
-from submitter.session import Clock, aws_time, client_config, pages
+from submitter.session import Clock, Fence, FencePassedError, aws_time, client_config, pages
 
 if TYPE_CHECKING:
     import boto3
@@ -95,28 +95,6 @@ class Unknown:
 Answer = Accepted | Throttled | Refused | TooLate | Unknown
 
 
-class _FencePassedError(Exception):
-    """The request was signed too late."""
-
-
-class _Fence:
-    """Looks at each SubmitJob when it has just been signed: it leaves now, or never.
-
-    Args:
-        clock: The clock that signatures are dated by.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.until = 0.0
-        self.passed = False
-
-    def __call__(self, **_: object) -> None:
-        if self._clock.now() > self.until:
-            raise _FencePassedError
-        self.passed = True
-
-
 class Batch:
     """AWS Batch in the session's account and region; used by one thread at a time.
 
@@ -130,7 +108,7 @@ class Batch:
         self._client = session.client("batch", config=client_config())
         # A call that is sent once, since SubmitJob has no token that would make a second one harmless.
         self._once = session.client("batch", config=client_config(attempts=1))
-        self._fence = _Fence(self._clock)
+        self._fence = Fence(self._clock)
         self._once.meta.events.register("before-send.batch.SubmitJob", self._fence)
         self._next_submit = 0.0
         self.described_at = 0.0
@@ -179,7 +157,7 @@ class Batch:
         self._fence.until, self._fence.passed = sign_until, False
         try:
             job = self._once.submit_job(**request).get("jobId")
-        except _FencePassedError:
+        except FencePassedError:
             return TooLate()
         except ClientError as error:
             return _classified(error)

@@ -95,7 +95,7 @@ def cancel(
         The numbers of those chosen runs that were not over.
 
     Raises:
-        UsageError: There is no such sweep.
+        UsageError: There is no such sweep, or it is forgotten meanwhile.
     """
     cancels, by = Cancels(sweep, ledger, batch), Writer.here()
     entries = ledger.entries(sweep)
@@ -104,9 +104,11 @@ def cancel(
     while missing := next(_missing(entries, choose), None):
         generation, runs = missing
         entry = Entry(n=len(entries) + 1, nonce=str(generation.nonce), kind=CANCEL, at=clock.now(), by=by, runs=runs)
-        there = ledger.put(sweep, entry)
         # Where another command was first, what it sent is to be cancelled too.
-        entries = ledger.entries(sweep) if there and there.by != by else [*entries, entry]
+        if ledger.put(sweep, entry, after=entries[-1]):
+            entries = [*entries, entry]
+        else:
+            entries = ledger.entries_again(sweep, entries)
     last, patience = len(entries), Patience(clock, say)
     while True:
         entries, opens = cancels.carry_out(entries[:last])
@@ -114,7 +116,7 @@ def cancel(
             generation = Generation(entries)
             return NumberSet(choose(generation) - generation.ended("succeeded") - generation.ended("failed"))
         patience.wait(opens)
-        entries = ledger.entries(sweep)
+        entries = ledger.entries_again(sweep, entries)
 
 
 def older_under_way(entries: Sequence[Entry], batch: Batch) -> int:

@@ -37,7 +37,8 @@ def dry_run(
     requests: list[dict[str, Any]] = []
     if due:
         entry, submissions = draft(order, generation, due, n=len(entries) + 1, at=now, by=Writer.here())
-        requests.append(_request("dynamodb", "PutItem", put_request(table, order.sweep, entry)))
+        put = put_request(table, order.sweep, entry, after=entries[-1] if entries else None)
+        requests.append(_request("dynamodb", "TransactWriteItems", put))
         if definition is None:
             requests.append(_request("batch", "RegisterJobDefinition", order.definition))
         # AWS gives the first revision of a name the number 1.

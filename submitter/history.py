@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from submitter.errors import ConfigurationError
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec
 from submitter.sweep import Run, Runs, RunTable
@@ -13,6 +14,9 @@ from submitter.writer import Writer
 
 VOID: Final = "-"
 """A slot's job when the slot was never sent and never will be."""
+
+SIGNED_WITHIN: Final = 60
+"""Seconds after an entry's `at` within which its put and its requests may be signed, by the writer's own clock."""
 
 RUN: Final = "run"
 RETRY: Final = "retry"
@@ -142,6 +146,27 @@ class Place:
 def newest_nonce(entries: Sequence[Entry]) -> str | None:
     """Return the nonce of the sweep's newest generation: a cancel may be about an older one, and begins none."""
     return next((entry.nonce for entry in reversed(entries) if entry.kind != CANCEL), None)
+
+
+def check_whole(sweep: str, entries: Sequence[Entry]) -> None:
+    """Refuse a sweep with entries missing, of which nobody can say what was sent.
+
+    No command takes single ones away, but a person can in DynamoDB's console.
+
+    Args:
+        sweep: owner/name.
+        entries: What the ledger has of it, in order.
+
+    Raises:
+        ConfigurationError: They are not numbered 1, 2, 3, ..., or a generation does not begin with its record.
+    """
+    begun = {entry.nonce for entry in entries if entry.record}
+    numbers = NumberSet(entry.n for entry in entries)
+    if list(numbers) != list(range(1, len(entries) + 1)) or not all(entry.nonce in begun for entry in entries):
+        raise ConfigurationError(
+            f"The ledger has lost entries of the sweep {sweep}: it has {numbers} of them.",
+            "Submit under another --name; `submitter prune --sweeps-older-than DAYS` forgets what is left of this one.",
+        )
 
 
 class Generation:

@@ -1,25 +1,29 @@
 """The ledger: the DynamoDB table that holds what was meant and what was sent, key (`sweep`, `n`).
 
-The conditions of the writes are the protocol's: an entry is put only where none is, and an answer is written only where
-there is none.
+The conditions of the writes are the protocol's: an entry is put only where none is and after the one that its writer
+has read, and an answer is written only where there is none, to the entry that it is about. `prune` may forget a sweep
+at any moment, and somebody begin it again.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
 from submitter.aws_errors import error_code
-from submitter.errors import UsageError
-from submitter.history import CANCEL, Ended, Entry, Record
+from submitter.errors import AwsError, UsageError
+from submitter.history import CANCEL, SIGNED_WITHIN, Ended, Entry, Record, check_whole
 from submitter.items import ended_value, from_item, key_of, serialized, to_item, to_plain, to_record, to_time
 from submitter.numbers import NumberSet
-from submitter.session import client_config, pages
+from submitter.session import Clock, Fence, FencePassedError, client_config, pages
 
 if TYPE_CHECKING:
     import boto3
+
+T = TypeVar("T")
 
 _MAX_ITEM_BYTES: Final = 400_000
 """An item's limit, "Maximum item size" in the DynamoDB quotas, is 400 KB."""
@@ -32,6 +36,12 @@ _DELETES_AT_ONCE: Final = 99
 
 _SLOTS_PER_UPDATE: Final = 40
 """An update expression has at most 4 KB, "Expression parameters" in the DynamoDB quotas."""
+
+_BUSY: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+"""Why a transaction is cancelled for the moment ("TransactionCanceledException" in the DynamoDB API reference)."""
+
+_BUSY_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""The waits before an item is written again that somebody else is writing: botocore does not do that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,28 +68,54 @@ class SweepSummary:
 class Ledger:
     """The entries of all sweeps in one table."""
 
-    def __init__(self, session: "boto3.Session", table: str) -> None:
+    def __init__(self, session: "boto3.Session", table: str, clock: Clock | None = None) -> None:
         self._client = session.client("dynamodb", config=client_config())
         self._table = table
+        self._fence = Fence(clock or Clock())
+        # A second client, since deleting has no fence.
+        self._puts = session.client("dynamodb", config=client_config())
+        self._puts.meta.events.register("before-send.dynamodb.TransactWriteItems", self._fence)
 
-    def put(self, sweep: str, entry: Entry) -> Entry | None:
-        """Put an entry where none is; return None, or the other entry that is there.
+    def put(self, sweep: str, entry: Entry, *, after: Entry | None) -> bool:
+        """Put an entry where none is, after the one that its writer has read last.
 
-        The other may be this very entry, by :attr:`Entry.by`: then it was put by a call whose reply was lost.
+        Args:
+            sweep: owner/name.
+            entry: The entry.
+            after: The sweep's entry of the number before; None for its first.
+
+        Returns:
+            Whether it is there; False where another is, or where the one before is there no more: then the entries are
+            to be read again. A put whose reply is lost and that is sent again finds itself, and is there.
 
         Raises:
             UsageError: The entry is larger than an item may be.
+            AwsError: A minute after the entry's date it is not known to be there.
         """
+        request = put_request(self._table, sweep, entry, after=after)
+        self._fence.until = entry.at + SIGNED_WITHIN
         try:
-            self._client.put_item(**put_request(self._table, sweep, entry))
+            _patiently(lambda: self._puts.transact_write_items(**request))
+        except FencePassedError:
+            # Later it could begin a sweep again that has come to its end and been forgotten.
+            raise AwsError(
+                "The ledger could not be written to within a minute.",
+                "Type the same command again: nothing is sent twice.",
+            ) from None
         except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
+            reasons = _cancellation(error)
+            if "ConditionalCheckFailed" not in (reason.get("Code") for reason in reasons):
                 raise
-            return from_item(error.response["Item"])  # type: ignore[typeddict-item] # there by ALL_OLD
-        return None
+            there = reasons[0].get("Item")
+            return there is not None and from_item(there).by == entry.by
+        return True
 
     def entries(self, sweep: str) -> list[Entry]:
-        """Return all entries of a sweep, in order, as they are now."""
+        """Return all entries of a sweep, in order, as they are now.
+
+        Raises:
+            ConfigurationError: Some are missing.
+        """
         found = pages(
             self._client.query,
             {"LastEvaluatedKey": "ExclusiveStartKey"},
@@ -88,7 +124,20 @@ class Ledger:
             ExpressionAttributeValues={":sweep": {"S": sweep}},
             ConsistentRead=True,
         )
-        return [from_item(item) for page in found for item in page["Items"]]
+        entries = [from_item(item) for page in found for item in page["Items"]]
+        check_whole(sweep, entries)
+        return entries
+
+    def entries_again(self, sweep: str, before: Sequence[Entry]) -> list[Entry]:
+        """Return a sweep's entries as they are now, for a command that has read it before.
+
+        Raises:
+            UsageError: What was read is there no more: what the command has found out is of no use any more.
+        """
+        entries = self.entries(sweep)
+        if [entry.by for entry in before] != [entry.by for entry in entries[: len(before)]]:
+            raise _forgotten(sweep)
+        return entries
 
     def record(self, sweep: str, entry: Entry, answers: Mapping[int, str]) -> Entry:
         """Write what became of an entry's slots, by position; return the entry as it then is.
@@ -114,9 +163,7 @@ class Ledger:
 
     def done(self, sweep: str, entry: Entry) -> Entry:
         """Write that every job that was sent before a cancel has been ended; return the entry as it then is."""
-        return self._update(
-            sweep, entry, UpdateExpression="SET done = :done", ExpressionAttributeValues={":done": {"BOOL": True}}
-        )
+        return self._update(sweep, entry, "SET done = :done", {}, {":done": True})
 
     def sweeps(self, owner: str | None = None) -> list[SweepSummary]:
         """Return all sweeps, or an owner's, the newest first. Reads the whole table."""
@@ -149,16 +196,20 @@ class Ledger:
         pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True, **arguments)
         return (item for page in pages for item in page["Items"] if "nonce" in item)
 
-    def forget(self, sweep: str) -> bool:
-        """Delete a sweep's entries, the newest first; False when somebody is submitting to it, and then it stays."""
-        entries = self.entries(sweep)
-        after = {"TableName": self._table, "Key": key_of(sweep, len(entries) + 1)}
-        for last in range(len(entries), 0, -_DELETES_AT_ONCE):
+    def forget(self, sweep: str, entries: Sequence[Entry]) -> bool:
+        """Delete a sweep's entries, the newest first, as they were read; False when somebody has put one since.
+
+        Where that happens among more than a transaction can delete, the older ones stay, as a sweep of their own.
+        """
+        left = list(entries)
+        while left:
+            left, going = left[:-_DELETES_AT_ONCE], left[-_DELETES_AT_ONCE:]
             deletes: list[Any] = [
-                {"Delete": {"TableName": self._table, "Key": key_of(sweep, n)}}
-                for n in range(last, max(0, last - _DELETES_AT_ONCE), -1)
+                {"Delete": {"TableName": self._table, "Key": key_of(sweep, entry.n), **_condition(entry)}}
+                for entry in going
             ]
-            unchanged: Any = {"ConditionCheck": {**after, "ConditionExpression": "attribute_not_exists(n)"}}
+            check = {"Key": key_of(sweep, going[-1].n + 1), "ConditionExpression": "attribute_not_exists(n)"}
+            unchanged: Any = {"ConditionCheck": {"TableName": self._table, **check}}
             try:
                 self._client.transact_write_items(TransactItems=[unchanged, *deletes])
             except ClientError as error:
@@ -169,35 +220,38 @@ class Ledger:
 
     def _write_once(self, sweep: str, entry: Entry, attribute: str, values: Mapping[int, object]) -> Entry:
         sets = ", ".join(f"#s[{i}].#a = if_not_exists(#s[{i}].#a, :v{i})" for i in values)
-        return self._update(
-            sweep,
-            entry,
-            UpdateExpression=f"SET {sets}",
-            ExpressionAttributeNames={"#s": "slots", "#a": attribute},
-            ExpressionAttributeValues={f":v{i}": serialized(value) for i, value in values.items()},
-        )
+        names = {"#s": "slots", "#a": attribute}
+        return self._update(sweep, entry, f"SET {sets}", names, {f":v{i}": value for i, value in values.items()})
 
-    def _update(self, sweep: str, entry: Entry, **changes: Any) -> Entry:
+    def _update(
+        self, sweep: str, entry: Entry, change: str, names: Mapping[str, str], values: Mapping[str, object]
+    ) -> Entry:
         """Change an entry that is there; without the condition DynamoDB would make an item of the change alone."""
+        condition = _condition(entry)
         try:
-            reply = self._client.update_item(
-                TableName=self._table,
-                Key=key_of(sweep, entry.n),
-                ConditionExpression="attribute_exists(n)",
-                ReturnValues="ALL_NEW",
-                **changes,
+            reply = _patiently(
+                lambda: self._client.update_item(
+                    TableName=self._table,
+                    Key=key_of(sweep, entry.n),
+                    UpdateExpression=change,
+                    ConditionExpression=condition["ConditionExpression"],
+                    ExpressionAttributeNames={**condition["ExpressionAttributeNames"], **names},
+                    ExpressionAttributeValues={
+                        **condition["ExpressionAttributeValues"],
+                        **{name: serialized(value) for name, value in values.items()},
+                    },
+                    ReturnValues="ALL_NEW",
+                )
             )
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
-            raise UsageError(
-                f"Somebody's `prune` has forgotten the sweep {sweep} meanwhile.", "See `submitter list`."
-            ) from None
+            raise _forgotten(sweep) from None
         return from_item(reply["Attributes"])
 
 
-def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
-    """Return PutItem's arguments for an entry.
+def put_request(table: str, sweep: str, entry: Entry, *, after: Entry | None) -> dict[str, Any]:
+    """Return TransactWriteItems' arguments for an entry; see :meth:`Ledger.put`.
 
     Raises:
         UsageError: The entry is larger than an item may be.
@@ -208,12 +262,50 @@ def put_request(table: str, sweep: str, entry: Entry) -> dict[str, Any]:
             f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
             "Submit them in parts, for example some of the seeds first.",
         )
-    return {
+    put: dict[str, Any] = {
         "TableName": table,
         "Item": item,
         "ConditionExpression": "attribute_not_exists(n)",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
+    writes = [{"Put": put}]
+    if after is not None:
+        writes.append({"ConditionCheck": {"TableName": table, "Key": key_of(sweep, after.n), **_condition(after)}})
+    return {"TransactItems": writes}
+
+
+def _condition(entry: Entry) -> dict[str, Any]:
+    """Return the condition that what is there is this very entry, and not one of a sweep that was begun again since."""
+    return {
+        "ConditionExpression": "#by.#token = :token",
+        "ExpressionAttributeNames": {"#by": "by", "#token": "token"},
+        "ExpressionAttributeValues": {":token": serialized(entry.by.token)},
+    }
+
+
+def _patiently(write: Callable[[], T]) -> T:
+    """Make a write, and again while others are writing the same items."""
+    for seconds in _BUSY_SECONDS:
+        try:
+            return write()
+        except ClientError as error:
+            reasons = {reason.get("Code", "None") for reason in _cancellation(error)} - {"None"}
+            if error_code(error) != "TransactionConflictException" and not (reasons and reasons <= _BUSY):
+                raise
+        time.sleep(seconds)
+    return write()
+
+
+def _cancellation(error: ClientError) -> Sequence[Mapping[str, Any]]:
+    """Return why each write of a transaction was not made."""
+    return error.response.get("CancellationReasons", ())
+
+
+def _forgotten(sweep: str) -> UsageError:
+    return UsageError(
+        f"Somebody's `prune` has forgotten the sweep {sweep} meanwhile.",
+        "See `submitter list`; `submitter run` begins it anew.",
+    )
 
 
 def _without_reasons(ended: Sequence[Ended]) -> Iterator[Ended]:

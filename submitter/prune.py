@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from submitter.batch import Batch
-from submitter.history import VOID, Entry
+from submitter.history import VOID, Entry, Slot
 from submitter.ledger import Ledger
 from submitter.reasons import FINAL
 from submitter.secrets import SecretStore, labels_of
@@ -49,7 +49,9 @@ class Pruning:
             now: This machine's clock, in seconds since the epoch.
             older_than: Seconds since its newest entry after which a sweep is not needed; None to keep all.
         """
-        sweeps = self._ledger.all_entries()
+        return self._look(self._ledger.all_entries(), now=now, older_than=older_than)
+
+    def _look(self, sweeps: Mapping[str, Sequence[Entry]], *, now: float, older_than: float | None) -> Unneeded:
         unfinished = self._unfinished(sweeps, now)
         used = {entry.definition for entries in unfinished.values() for entry in entries}
         return Unneeded(
@@ -76,11 +78,14 @@ class Pruning:
         Returns:
             What is gone.
         """
-        again = self.look(now=now, older_than=older_than)
+        sweeps = self._ledger.all_entries()
+        again = self._look(sweeps, now=now, older_than=older_than)
+        old = [one for one in unneeded.sweeps if one in again.sweeps]
         gone = Unneeded(
             definitions=tuple(one for one in unneeded.definitions if one in again.definitions),
             labels=tuple(one for one in unneeded.labels if one in again.labels),
-            sweeps=tuple(one for one in unneeded.sweeps if one in again.sweeps and self._ledger.forget(one)),
+            # What somebody has submitted to since it was read stays, or nobody would know of those jobs.
+            sweeps=tuple(one for one in old if self._ledger.forget(one, sweeps[one])),
         )
         for definition in gone.definitions:
             self._batch.deregister(definition)
@@ -92,6 +97,7 @@ class Pruning:
         """Return, for each sweep with jobs that may still run, their entries.
 
         A job that AWS does not show has ended when it is old enough to be forgotten, and else may be about to be shown.
+        One whose id nobody has seen is looked for by its name.
         """
         slots = [
             (sweep, entry, slot)
@@ -103,10 +109,17 @@ class Pruning:
         known = self._batch.describe(slot.job for _, _, slot in slots if slot.job)
         unfinished: dict[str, list[Entry]] = {}
         for sweep, entry, slot in slots:
-            job = known.get(slot.job or "")
-            if job["status"] not in FINAL if job else entry.at > now - REMEMBERED:
+            if job := known.get(slot.job or ""):
+                goes_on = job["status"] not in FINAL
+            else:
+                goes_on = entry.at > now - REMEMBERED or (slot.job is None and self._is_listed(entry, slot))
+            if goes_on:
                 unfinished.setdefault(sweep, []).append(entry)
         return unfinished
+
+    def _is_listed(self, entry: Entry, slot: Slot) -> bool:
+        found = self._batch.find(entry.queue, slot.name)
+        return found is not None and found[0] is not None
 
 
 def _labels(unfinished: Mapping[str, Sequence[Entry]]) -> set[str]:

@@ -125,7 +125,7 @@ class Retry:
         """Send what is due until every run of it is known to have been sent.
 
         Raises:
-            UsageError: There is no such sweep, it is begun afresh meanwhile, or a change cannot work.
+            UsageError: There is no such sweep, it is begun afresh or forgotten meanwhile, or a change cannot work.
             AwsError: AWS refused a job; what it took is in the ledger.
         """
         self._reader.read(self._sweep)  # writes down what has ended
@@ -150,7 +150,7 @@ class Retry:
             else:
                 return self._outcome(generation, wanted)
             self._reader.read(self._sweep)
-            entries = self._ledger.entries(self._sweep)
+            entries = self._ledger.entries_again(self._sweep, entries)
 
     def _draft(self, order: Order, generation: Generation, n: int) -> tuple[Order, Entry, list[dict[str, Any]]]:
         runs = Runs(generation.table, generation.table.numbers(order.wanted))

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from submitter.batch import Accepted, Batch, Refused, Throttled, TooLate, Unknown
-from submitter.history import VOID, Entry, Generation, Place
+from submitter.history import SIGNED_WITHIN, VOID, Entry, Generation, Place
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.session import Clock
-from submitter.settle import SIGNED_WITHIN, Patience, Settling
+from submitter.settle import Patience, Settling
 from submitter.writer import Writer
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ class Sender:
         Raises:
             SubmitterError: AWS refused a job; its slot and those after it are void.
         """
-        there = self._ledger.put(self._sweep, entry)
-        if there is None or there.by == self.by:
+        if self._ledger.put(self._sweep, entry, after=entries[-1] if entries else None):
             self._prepare(entry, definition, ready)
             return [*entries, self._send(entry, requests, definition)]
-        return self._ledger.entries(self._sweep)
+        return self._ledger.entries_again(self._sweep, entries)
 
     def undecided(self, generation: Generation, runs: NumberSet) -> list[Place]:
         """Return the slots with any of these runs that are open, and can be decided."""

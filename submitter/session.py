@@ -30,6 +30,35 @@ class Clock:
     sleep: Callable[[float], object] = time.sleep
 
 
+class FencePassedError(Exception):
+    """The request was signed too late."""
+
+
+class Fence:
+    """Looks at each request when it has just been signed: it leaves now, or never.
+
+    AWS refuses a signature that is five minutes old, so that what has left by the fence arrives soon after, or never.
+
+    Args:
+        clock: The clock that signatures are dated by.
+
+    Attributes:
+        until: When the last request may be signed, in seconds since the epoch.
+        passed: Whether any has left; to be reset.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.until = 0.0
+        self.passed = False
+
+    def __call__(self, **_: object) -> None:
+        """Let a request leave; registered as a handler of botocore's before-send."""
+        if self._clock.now() > self.until:
+            raise FencePassedError
+        self.passed = True
+
+
 def open_session(contract: StackOutputs) -> boto3.Session:
     """Return a session in the stack's region, with the credentials that boto3 finds; no call is made."""
     return boto3.Session(region_name=contract.region)

@@ -7,13 +7,10 @@ from operator import attrgetter
 from typing import Final
 
 from submitter.batch import Batch
-from submitter.history import VOID, Entry, Place, Slot
+from submitter.history import SIGNED_WITHIN, VOID, Entry, Place, Slot
 from submitter.ledger import Ledger
 from submitter.render import duration
 from submitter.session import Clock
-
-SIGNED_WITHIN: Final = 60
-"""Seconds after an entry's `at` within which its requests may be signed, by the writer's own clock."""
 
 SIGNATURE_LIFE: Final = 300
 """Seconds that AWS takes a signature for ("Signature expired" in the IAM user guide)."""

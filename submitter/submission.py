@@ -129,7 +129,7 @@ def run(
         say: Told, in sentences, what the user waits for.
 
     Raises:
-        UsageError: The sweep was begun with another command, image or axes.
+        UsageError: The sweep was begun with another command, image or axes, or is forgotten meanwhile.
         AwsError: AWS refused a job; what it took is in the ledger.
     """
     return _Run(order, ledger, batch, clock, say).work(entries, fresh=fresh, ready=ready)
@@ -209,7 +209,7 @@ class _Run:
             if not (places := sender.undecided(generation, wanted)):
                 return self._outcome(generation, wanted)
             sender.look(places)
-            entries = self._ledger.entries(order.sweep)
+            entries = self._ledger.entries_again(order.sweep, entries)
 
     def _outcome(self, generation: Generation, wanted: NumberSet) -> Outcome:
         cancelled = generation.cancelled & wanted

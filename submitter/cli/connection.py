@@ -55,7 +55,7 @@ class Connection:
     @cached_property
     def ledger(self) -> Ledger:
         """The stack's ledger."""
-        return Ledger(self._session, self.contract.ledger_table)
+        return Ledger(self._session, self.contract.ledger_table, self.clock)
 
     @cached_property
     def batch(self) -> Batch:

@@ -138,10 +138,10 @@ NEEDS = {
         "ecr:PutImage",
         "ecr:UploadLayerPart",
     },
+    "dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem", "dynamodb:PutItem"},
     "sts:GetCallerIdentity": set(),
-    # `submitter prune` is for administrators.
+    # `submitter prune` is for administrators; in transactions it deletes, too.
     "batch:DeregisterJobDefinition": set(),
-    "dynamodb:TransactWriteItems": set(),
 }
 
 

@@ -68,7 +68,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.clock = Clock(now=lambda: self.server.clock.now() + self.skew, sleep=self.server.control.advance)
-        self.ledger = Ledger(self.session, self.contract.ledger_table)
+        self.ledger = Ledger(self.session, self.contract.ledger_table, self.clock)
         self.batch = Batch(self.session, self.clock)
         self.status_reader = StatusReader(self.contract, self.ledger, self.batch)
         self.logs = LogReader(self.session, self.contract.log_group, self.batch, clock=self.clock)

@@ -208,7 +208,7 @@ def test_who_waits_for_the_runs_of_a_new_array_is_told_so(
     wait_until(lambda: machine.statuses()[1] == "cancelled")
 
 
-@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
+@pytest.mark.parametrize("operation", ["TransactWriteItems", "UpdateItem"])
 @pytest.mark.parametrize("kind", ["drop", "error-after"])
 def test_a_reply_of_the_ledger_may_be_lost(machine: Any, fault: Callable[..., None], operation: str, kind: str) -> None:
     machine.run([1, 2], command=LONG)

@@ -121,7 +121,11 @@ def test_a_dry_run_prints_what_run_then_sends_and_changes_nothing(
     dry = submitter(*line, "--dry-run").document
     assert mutating_calls(server) == before
     assert (dry["submitted"], dry["already"]) == (2, 2)
-    assert [request["operation"] for request in dry["requests"]] == ["PutItem", "RegisterJobDefinition", "SubmitJob"]
+    assert [request["operation"] for request in dry["requests"]] == [
+        "TransactWriteItems",
+        "RegisterJobDefinition",
+        "SubmitJob",
+    ]
     for request in dry["requests"]:
         model = botocore.session.get_session().get_service_model(request["service"])
         shape = model.operation_model(request["operation"]).input_shape

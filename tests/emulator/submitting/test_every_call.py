@@ -16,10 +16,9 @@ from botocore.retries.standard import ExponentialBackoff
 
 from submitter import plan
 from submitter.errors import SubmitterError
-from submitter.history import Generation
+from submitter.history import SIGNED_WITHIN, Generation
 from submitter.reasons import FINAL
 from submitter.retry import Changes, Retry
-from submitter.settle import SIGNED_WITHIN
 
 SEEDS: Final = (1, 2, 3)
 

@@ -1,12 +1,15 @@
 """Taking away what nobody needs: definitions, keys and old sweeps, and nothing else."""
 
 import io
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from submitter.errors import UsageError
+from submitter.numbers import NumberSet
 from submitter.prune import Pruning
 from submitter.secrets import SecretStore
 
@@ -110,19 +113,104 @@ def test_old_sweeps_are_forgotten_when_asked_and_only_when_their_runs_have_ended
     assert listed == ["running"]
 
 
-def test_a_sweep_that_somebody_submits_to_meanwhile_stays(machine: Any) -> None:
-    machine.run([1])
-    entries = machine.ledger.entries
+def pruning(machine: Any) -> Pruning:
+    store = SecretStore(machine.session, machine.contract.secret_arn)
+    return Pruning(machine.ledger, machine.batch, store, machine.contract.job_role_arn)
 
-    def and_then_somebody_submits(sweep: str) -> Any:
-        found = entries(sweep)
-        machine.ledger.entries = entries
-        machine.run([2])
+
+def forget_all(machine: Any) -> tuple[str, ...]:
+    """Take away what can go, old or not; return the sweeps that are gone."""
+    it, now = pruning(machine), machine.clock.now()
+    return it.take_away(it.look(now=now, older_than=-1), now=now, older_than=-1).sweeps
+
+
+def test_a_sweep_that_somebody_submits_to_meanwhile_stays(
+    machine: Any, make_machine: Callable[[], Any], wait_until: Callable[..., Any]
+) -> None:
+    """Its jobs would go on, and nobody would know of them."""
+    machine.run([1], command="true # {seed}")
+    wait_until(lambda: machine.status().over)
+    other, describe, looks = make_machine(), machine.batch.describe, itertools.count(1)
+
+    def and_then_somebody_submits(ids: Any) -> Any:
+        found = describe(ids)
+        if next(looks) == 2:
+            other.run([1, 2], command="true # {seed}")
         return found
 
-    machine.ledger.entries = and_then_somebody_submits
-    assert machine.ledger.forget("ada/first") is False
-    assert [entry.n for entry in machine.ledger.entries("ada/first")] == [1, 2]
+    machine.batch.describe = and_then_somebody_submits
+    assert forget_all(machine) == ()
+    assert [entry.n for entry in other.ledger.entries("ada/first")] == [1, 2]
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_a_run_whose_sweep_is_forgotten_under_it_says_so_and_submits_nothing(
+    machine: Any, make_machine: Callable[[], Any], wait_until: Callable[..., Any], *, begun_again: bool
+) -> None:
+    """What it was about to put would be an entry without those before it."""
+    machine.run([1, 2], command="true # {seed}")
+    wait_until(lambda: machine.status().over)
+    entries, other = machine.ledger.entries("ada/first"), make_machine()
+    assert forget_all(other) == ("ada/first",)
+    if begun_again:
+        other.run([1], command="true # {seed}")
+    left = other.ledger.all_entries()
+    with pytest.raises(UsageError, match="has forgotten the sweep ada/first meanwhile"):
+        machine.submit(machine.order([1, 2, 3], "true # {seed}"), entries=entries)
+    assert other.ledger.all_entries() == left
+    assert machine.run([1, 2, 3], "true # {seed}").submitted == NumberSet([2, 3] if begun_again else [1, 2, 3])
+
+
+def test_a_cancel_whose_sweep_is_forgotten_under_it_says_so(
+    machine: Any, make_machine: Callable[[], Any], wait_until: Callable[..., Any]
+) -> None:
+    machine.run([1, 2], command="false # {seed}")
+    wait_until(lambda: machine.status().over)
+    entries, other = machine.ledger.entries, make_machine()
+
+    def and_then_it_is_forgotten(sweep: str) -> Any:
+        found = entries(sweep)
+        if found:
+            forget_all(other)
+        return found
+
+    machine.ledger.entries = and_then_it_is_forgotten
+    with pytest.raises(UsageError, match="has forgotten the sweep ada/first meanwhile"):
+        machine.cancel()
+    assert other.ledger.all_entries() == {}
+
+
+def test_a_job_of_a_week_that_only_its_name_is_known_of_is_not_forgotten(
+    machine: Any, killed: Callable[..., Any]
+) -> None:
+    with killed(machine.ledger, "record", before=True):
+        machine.run([1], command="exec sleep 600 # {seed}")
+    it, later = pruning(machine), machine.clock.now() + 8 * 86_400
+    assert not it.look(now=later, older_than=0)
+    machine.batch.terminate(next(iter(machine.jobs_by_name().values())), "no more")
+
+
+def test_what_is_left_of_a_sweep_is_said_and_can_be_forgotten(
+    machine: Any, submitter: Submitter, wait_until: Callable[..., Any]
+) -> None:
+    """A person may delete items by hand, and the numbers that follow would be taken already."""
+    for seeds in ([1], [1, 2], [1, 2, 3]):
+        machine.run(seeds, command="true # {seed}")
+        wait_until(lambda: machine.status().over)
+    key = {"sweep": {"S": "ada/first"}, "n": {"N": "2"}}
+    machine.session.client("dynamodb").delete_item(TableName="ledger", Key=key)
+    for line in (("status",), ("show",), ("why",), ("logs",), ("wait",), ("repro",)):
+        done = submitter(line[0], "ada/first", *line[1:])
+        assert (done.code, done.out) == (3, ""), line
+        assert done.err.startswith("Error: The ledger has lost entries of the sweep ada/first: it has 1,3 of them.")
+    for command in (("cancel", "--yes"), ("retry",)):
+        assert submitter(command[0], "ada/first", "--force", *command[1:]).code == 3
+    again = ("run", "--queue", QUEUE, "--image", "trainer:1", "--owner", "ada", "--name", "first")
+    for more in ((), ("--new",), ("--dry-run",)):
+        assert submitter(*again, "--command", "true # {seed}", "--num-seed", "9", *more).code == 3
+    assert submitter("run", "--like", "ada/first", "--name", "other", "--queue", QUEUE).code == 3
+    assert submitter("prune", "--sweeps-older-than", "0", "--yes").code == 0
+    assert machine.session.client("dynamodb").scan(TableName="ledger")["Items"] == []
 
 
 def test_a_definition_that_is_taken_away_between_look_up_and_submission_is_registered_again(machine: Any) -> None:

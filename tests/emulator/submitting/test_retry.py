@@ -190,10 +190,10 @@ def test_a_sweep_that_was_begun_afresh_meanwhile_is_left_alone(
     over(machine, wait_until)
     put = machine.ledger.put
 
-    def late(sweep: str, entry: Any) -> Any:
+    def late(sweep: str, entry: Any, **after: Any) -> Any:
         monkeypatch.setattr(machine.ledger, "put", put)
         machine.run([1], command=LONG, fresh=True)
-        return put(sweep, entry)
+        return put(sweep, entry, **after)
 
     monkeypatch.setattr(machine.ledger, "put", late)
     with pytest.raises(UsageError, match="begun afresh meanwhile"):
@@ -242,10 +242,10 @@ def test_two_at_once_send_each_run_once(
     for machine in machines:
         put = machine.ledger.put
 
-        def together(sweep: str, entry: Any, put: Any = put) -> Any:
+        def together(sweep: str, entry: Any, *, after: Any, put: Any = put) -> Any:
             if entry.n == 2:
                 barrier.wait(20)
-            return put(sweep, entry)
+            return put(sweep, entry, after=after)
 
         monkeypatch.setattr(machine.ledger, "put", together)
     with ThreadPoolExecutor(2) as pool:
@@ -261,10 +261,10 @@ def test_a_cancel_that_comes_between_wins(
     over(machine, wait_until)
     put = machine.ledger.put
 
-    def late(sweep: str, entry: Any) -> Any:
+    def late(sweep: str, entry: Any, **after: Any) -> Any:
         monkeypatch.setattr(machine.ledger, "put", put)
         make_machine().cancel()
-        return put(sweep, entry)
+        return put(sweep, entry, **after)
 
     monkeypatch.setattr(machine.ledger, "put", late)
     assert not machine.retry().submitted

@@ -249,8 +249,10 @@ def test_a_retry_keeps_a_key_again_once_the_ledger_has_what_needs_it_and_shows_i
     requests.clear()
     said = [submitter("--debug", "retry", "first", "--json")]
     assert said[0].document["sweeps"][0]["submitted"] == 1
-    order = [operation for operation, _ in requests if operation in {"PutItem", "PutSecretValue", "SubmitJob"}]
-    assert order == ["PutItem", "PutSecretValue", "SubmitJob"]
+    order = [
+        operation for operation, _ in requests if operation in {"TransactWriteItems", "PutSecretValue", "SubmitJob"}
+    ]
+    assert order == ["TransactWriteItems", "PutSecretValue", "SubmitJob"]
     said += [submitter("wait", "first", "--poll", "0.1"), submitter("show", "first"), submitter("logs", "first")]
     assert SENTINEL.upper() in said[-1].out, "the job has it"
     assert {operation for operation, body in requests if SENTINEL.encode() in body} == {"PutSecretValue"}

@@ -14,7 +14,7 @@ def test_a_first_run_makes_one_array_with_one_put_one_submission_and_one_update(
     before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
     outcome = machine.run([1, 2, 3])
     assert str(outcome.submitted) == "1-3"
-    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(PutItem=1, UpdateItem=1)
+    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(TransactWriteItems=1, UpdateItem=1)
     assert machine.calls("batch") - before["batch"] == Counter(
         DescribeJobDefinitions=1, RegisterJobDefinition=1, SubmitJob=1
     )
@@ -26,7 +26,7 @@ def test_the_same_again_sends_nothing_and_does_not_ask_batch(machine: Any) -> No
     before = {service: machine.calls(service) for service in ("batch", "dynamodb")}
     outcome = machine.run([1, 2, 3])
     assert (str(outcome.submitted), str(outcome.present)) == ("", "1-3")
-    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(PutItem=1, Query=1)
+    assert machine.calls("dynamodb") - before["dynamodb"] == Counter(TransactWriteItems=1, Query=1)
     assert machine.calls("batch") == before["batch"]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from submitter import plan
 from submitter.batch import Answer
-from submitter.history import VOID
-from submitter.settle import LISTING_LAG, SIGNATURE_LIFE, SIGNED_WITHIN
+from submitter.history import SIGNED_WITHIN, VOID
+from submitter.settle import LISTING_LAG, SIGNATURE_LIFE
 from submitter.writer import Writer
 
 Fault = Callable[..., None]
@@ -175,7 +175,7 @@ def test_what_aws_may_have_forgotten_is_not_sent_again(make_machine: Callable[[]
     assert machine.status().counts["unknown"] == 2
 
 
-@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
+@pytest.mark.parametrize("operation", ["TransactWriteItems", "UpdateItem"])
 @pytest.mark.parametrize("kind", ["drop", "error-after", "throttle"])
 def test_a_reply_of_the_ledger_may_be_lost(machine: Any, fault: Fault, operation: str, kind: str) -> None:
     fault("dynamodb", operation, kind, count=1)
@@ -190,10 +190,10 @@ def test_two_at_once_share_the_work(make_machine: Callable[[], Any], monkeypatch
     for machine in machines:
         put = machine.ledger.put
 
-        def together(sweep: str, entry: Any, put: Any = put) -> Any:
+        def together(sweep: str, entry: Any, *, after: Any, put: Any = put) -> Any:
             if entry.n == 1:
                 barrier.wait(20)
-            return put(sweep, entry)
+            return put(sweep, entry, after=after)
 
         monkeypatch.setattr(machine.ledger, "put", together)
     with ThreadPoolExecutor(2) as pool:

@@ -1,4 +1,4 @@
-"""The submission protocol as a model: what run, retry, cancel and status do, one remote call at a time.
+"""The submission protocol as a model: what run, retry, cancel, status and prune do, one remote call at a time.
 
 A command is a generator that yields its calls and is sent their replies. The real `submitter.submission` is the same
 for `run`; `real.py` beside this lets it take a command's place.
@@ -8,13 +8,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from submitter.settle import LISTING_LAG, REMEMBERED, SIGNATURE_LIFE, SIGNED_WITHIN
+from submitter.history import SIGNED_WITHIN
+from submitter.settle import LISTING_LAG, REMEMBERED, SIGNATURE_LIFE
 from tests.unit.protocol.world import (
     VOID,
     Call,
     Describe,
     Entry,
     Find,
+    Forget,
     InternalError,
     No,
     Pause,
@@ -39,7 +41,7 @@ RUNS_PER_SLOT = 2
 
 @dataclass(frozen=True)
 class Ask:
-    """What a user types: run, retry, cancel or status, about these runs."""
+    """What a user types: run, retry, cancel, status or prune, about these runs."""
 
     kind: str
     want: frozenset[int] = frozenset()
@@ -69,6 +71,10 @@ class Context:
     first: int | None = None
     unknown: set[str] = field(default_factory=set)
     failed: bool = False
+
+
+class GivenUpError(Exception):
+    """What the command is about is there no more, or it was held up for too long: it ends."""
 
 
 class Standing(NamedTuple):
@@ -105,13 +111,44 @@ class Command:
         """Yield the command's calls."""
         raise NotImplementedError
 
+    def to_the_end(self) -> Steps[None]:
+        """Yield the command's calls, until it gives up."""
+        try:
+            yield from self.steps()
+        except GivenUpError:
+            self.me.failed = True
+
+    def put(self, log: Sequence[Entry], entry: Entry) -> Steps[bool]:
+        """Put an entry after those that were read; tell whether it is there."""
+        there: bool | No = yield Put(entry, log[-1].by if log else None)
+        if isinstance(there, No):
+            raise GivenUpError
+        return there
+
+    def change(self, call: Record | WriteEnded) -> Steps[Entry]:
+        """Change an entry; return it as it then is."""
+        now: Entry | None = yield call
+        if now is None:
+            raise GivenUpError
+        return now
+
+    def read_again(self, before: Sequence[Entry]) -> Steps[tuple[Entry, ...]]:
+        """Read the entries, of which some were read before."""
+        log: tuple[Entry, ...] = yield Query()
+        forgotten = [entry.by for entry in before] != [entry.by for entry in log[: len(before)]]
+        if forgotten and self.on(Rule.ENDS_WHEN_FORGOTTEN):
+            raise GivenUpError
+        return log
+
     def on(self, rule: Rule) -> bool:
         """Whether a rule is heeded."""
         return rule not in self.me.off
 
     def record(self, entry: Entry, answers: dict[int, str]) -> Steps[Entry]:
         """Write the answers; end the job whose slot has another's."""
-        now: Entry = (yield Record(entry.n, tuple(answers.items()))) if answers else entry
+        now = entry
+        if answers:
+            now = yield from self.change(Record(entry.n, entry.by, tuple(answers.items())))
         for index, job in answers.items():
             if job not in (VOID, now.slots[index].job) and self.on(Rule.END_LATE_JOB):
                 yield Terminate(job, now.slots[index].runs)
@@ -151,14 +188,13 @@ class Command:
             if slot.job is None and slot.runs & want and slot.name not in self.me.unknown
         ]
 
-    def look(self, slots: Iterable[tuple[Entry, int]]) -> Steps[tuple[Entry, ...]]:
+    def look(self, log: Sequence[Entry], slots: Iterable[tuple[Entry, int]]) -> Steps[tuple[Entry, ...]]:
         """Look at open slots once, wait, and read again."""
         for entry, index in slots:
             yield from self.settle(entry, index)
         yield Sleep(self._wait)
         self._wait = min(self._wait * 2, 6 * self.me.first_wait)
-        log: tuple[Entry, ...] = yield Query()
-        return log
+        return (yield from self.read_again(log))
 
 
 class Work(Command):
@@ -180,9 +216,8 @@ class Work(Command):
                 early = None
                 if not self.on(Rule.PUT_FIRST):
                     early = yield Submit(entry.slots[0].name, entry.slots[0].runs, entry.at)
-                there: Entry | None = yield Put(entry)
-                if there and there.by != me.by:  # another was first: read, and think again
-                    log = yield Query()
+                if not (yield from self.put(log, entry)):  # another was first: read, and think again
+                    log = yield from self.read_again(log)
                     continue
                 made = True
                 sent = self._send(entry) if early is None else self.record(entry, _jobs({0: early}))
@@ -191,7 +226,7 @@ class Work(Command):
             slots = self.open_slots(log, ask.want, nonce)
             if not slots or not self.on(Rule.SETTLE):
                 return
-            log = yield from self.look(slots)
+            log = yield from self.look(log, slots)
 
     def _due(self, log: Sequence[Entry], nonce: str) -> Steps[frozenset[int]]:
         stands = {run: standing(log, nonce, run) for run in self.ask.want}
@@ -252,8 +287,7 @@ class Cancel(Command):
         log: tuple[Entry, ...] = yield Query()
         while self.on(Rule.CANCEL_IS_WRITTEN) and (missing := next(self._missing(log), None)):
             entry = Entry(len(log) + 1, *missing, me.clock(), me.by)
-            there: Entry | None = yield Put(entry)
-            log = (*log, entry) if there is None or there.by == me.by else (yield Query())
+            log = (*log, entry) if (yield from self.put(log, entry)) else (yield from self.read_again(log))
         me.first = before = len(log)
         sent: set[str] = set()
         while True:
@@ -264,7 +298,7 @@ class Cancel(Command):
             slots = self.open_slots(log[:before], want)
             if not slots or not self.on(Rule.CANCEL_SETTLES):
                 return
-            log = yield from self.look(slots)
+            log = yield from self.look(log, slots)
 
     def _missing(self, log: Sequence[Entry]) -> Iterator[tuple[str, str, frozenset[int]]]:
         """Yield the generations in which runs are to be cancelled, with those runs."""
@@ -301,13 +335,33 @@ class Status(Command):
             if left and self.on(Rule.STATUS_ENDS_CANCELLED):
                 yield Terminate(slot.job or "", left)
             elif states and all(state != "live" for _, state in states):
-                yield WriteEnded(entry.n, index, states)
+                yield from self.change(WriteEnded(entry.n, entry.by, index, states))
+
+
+class Prune(Command):
+    """prune: forgets the sweep when nothing of it can go on any more."""
+
+    def steps(self) -> Steps[None]:
+        log: tuple[Entry, ...] = yield Query()
+        slots = [(entry, slot) for entry in log for slot in entry.slots if slot.job != VOID and not slot.ended]
+        found, date = yield Describe(frozenset(slot.job for _, slot in slots if slot.job))
+        states = dict(found)
+        unfinished = False
+        for entry, slot in slots:
+            if slot.job in states:
+                unfinished |= any(state == "live" for _, state in states[slot.job])
+            else:
+                unfinished |= entry.at > date - REMEMBERED
+                if slot.job is None:
+                    unfinished |= (yield Find(slot.name))[0] is not None
+        if log and not (unfinished and self.on(Rule.FORGET_ENDED)):
+            yield Forget(tuple(entry.by for entry in log))
 
 
 def steps(ask: Ask, context: Context) -> Steps[None]:
     """Begin a command."""
-    kinds: dict[str, type[Command]] = {"cancel": Cancel, "status": Status}
-    return kinds.get(ask.kind, Work)(ask, context).steps()
+    kinds: dict[str, type[Command]] = {"cancel": Cancel, "status": Status, "prune": Prune}
+    return kinds.get(ask.kind, Work)(ask, context).to_the_end()
 
 
 def _jobs(replies: dict[int, object]) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """Executions: clients whose commands are taken step by step, and what may never happen, looked at as it happens."""
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,10 +12,9 @@ from tests.unit.protocol.world import (
     LISTING_LAG,
     VOID,
     Call,
-    Entry,
     Fault,
+    Job,
     Put,
-    Rule,
     Sleep,
     Submit,
     World,
@@ -37,6 +37,7 @@ SENT_AFTER_CANCEL: Final = "a cancelled run is sent"
 RETRIED_TWICE: Final = "two retries of one failure"
 TWO_GENERATIONS: Final = "two --new at once begin two generations"
 ENDLESS: Final = "no end"
+GAP: Final = "an entry without those before it"
 
 
 Make = Callable[[Ask, Context], Steps[None]]
@@ -53,6 +54,7 @@ class Client:
         skew: Seconds that its clock is off.
         wake: When it goes on.
         make: Makes a command's steps: the model's, or those of the real code.
+        forgotten: How often entries had been forgotten when the command began.
         told: Stands for all that the commands were told, and when they looked at a clock.
     """
 
@@ -62,6 +64,7 @@ class Client:
     skew: float = 0
     wake: float = 0
     make: Make = commands.steps
+    forgotten: int = 0
     told: int = 0
     running: Steps[None] | None = None
     call: Call | None = None
@@ -95,7 +98,8 @@ class Execution:
         self.overlaps = 0
         self._first_wait, self._strict = first_wait, strict
         self._running: set[Writer] = set()
-        self._hosts_shared = len({client.host for client in clients}) < len(clients)
+        commands_on = Counter(client.host for client in clients for _ in client.asks)
+        self._shared = {host for host, commands in commands_on.items() if commands > 1}
         self._gone: list[tuple[str, frozenset[int]]] = []
         asks = [ask for client in clients for ask in client.asks]
         self.wanted = frozenset(run for ask in asks if ask.kind == "run" for run in ask.want)
@@ -111,11 +115,10 @@ class Execution:
     def overdue(self) -> list[int]:
         """Return what must arrive or be lost now.
 
-        Where a process can be seen to be gone, nothing of it is under way any more when it is.
+        Where a process can be seen to be gone, by another on its machine, nothing of it is under way when it is.
         """
-        if not self._hosts_shared:
-            return []
-        return [index for index, (writer, _) in enumerate(self.under_way) if writer not in self._running]
+        gone = [writer.host in self._shared and writer not in self._running for writer, _ in self.under_way]
+        return [index for index, is_gone in enumerate(gone) if is_gone]
 
     def apply(self, action: Action) -> None:  # noqa: C901 - one case an action
         """Let an action happen."""
@@ -176,7 +179,7 @@ class Execution:
         """
         world = self.world
         slots = {slot.name: slot for entry in world.log for slot in entry.slots}
-        if any(job.name not in slots or slots[job.name].job not in (None, job.id) for job in world.jobs):
+        if any(job.name not in slots or slots[job.name].job not in (None, job.id) for job in self._jobs()):
             raise ViolationError(NOT_IN_LEDGER)
         unknown = self.alone(Ask("run", self.wanted)).unknown
         lost = {run for entry in world.log for slot in entry.slots if slot.name in unknown for run in slot.runs}
@@ -191,13 +194,17 @@ class Execution:
         world.now += LISTING_LAG
         self.alone(Ask("status"))
         where = {slot.name: (entry, slot) for entry in world.log for slot in entry.slots}
-        for job in world.jobs:
+        for job in self._jobs():
             if job.name not in where or (world.knows(job) and where[job.name][1].job != job.id):
                 raise ViolationError(NOT_IN_LEDGER)
             entry, _ = where[job.name]
             cancels = [e for e in world.log[entry.n :] if (e.kind, e.nonce) == ("cancel", entry.nonce)]
             if any(state == "live" and run in cancel.runs for run, state in job.states for cancel in cancels):
                 raise ViolationError(ON_AFTER_CANCEL)
+
+    def _jobs(self) -> list[Job]:
+        """Return the jobs that must be in the ledger: those that have ended, it may have forgotten."""
+        return [job for job in self.world.jobs if job.name not in self.world.forgotten or job.live]
 
     def _next(self, client: Client) -> None:
         """Begin a client's next command."""
@@ -212,7 +219,7 @@ class Execution:
                 gone=lambda writer: self._see(client, writer),
                 first_wait=self._first_wait,
             )
-            client.barred = set()
+            client.barred, client.forgotten = set(), len(self.world.forgotten)
             client.running = client.make(client.ask, client.context)
             self._go_on(client, None)
 
@@ -252,7 +259,7 @@ class Execution:
 
     def _perform(self, client: Client | None, call: Call, fault: Fault, lag: float) -> Any:
         if isinstance(call, Put):
-            self._before_put(client, call.entry)
+            self._before_put(client, call)
         before = len(self.world.jobs)
         taken = [job for job in self.world.jobs if any(state in ("live", "ok") for _, state in job.states)]
         reply = self.world.perform(call, fault, lag)
@@ -267,10 +274,12 @@ class Execution:
         if any(call.name == name and call.runs & runs for name, runs in self._gone):
             self._wrong(ON_AFTER_CANCEL)
 
-    def _before_put(self, client: Client | None, entry: Entry) -> None:
-        log = self.world.log
-        if entry.n <= len(log) and Rule.PUT_IF_ABSENT not in self.world.off:
+    def _before_put(self, client: Client | None, call: Put) -> None:
+        log, entry = self.world.log, call.entry
+        if not self.world.accepts(entry, call.after):
             return
+        if entry.n > len(log) + 1:
+            self._wrong(GAP)
         stands = [standing(log, entry.nonce, run) for run in entry.runs]
         if entry.kind == "run" and any(stand.cancelled for stand in stands):
             self._wrong(SENT_AFTER_CANCEL)
@@ -279,14 +288,17 @@ class Execution:
         first = client.context.first if client and client.context else None
         if entry.kind == "retry" and first is not None and any(stand.n > first for stand in stands):
             self._wrong(RETRIED_TWICE)
-        if entry.begins_after is not None and entry.begins_after != newest_nonce(log) != entry.nonce:
+        seen = entry.begins_after
+        if seen is not None and seen != newest_nonce(log) != entry.nonce and seen in {"", *(e.nonce for e in log)}:
             self._wrong(TWO_GENERATIONS)
 
     def _returned(self, client: Client) -> None:
         ask, me = _there(client.ask), _there(client.context)
+        if len(self.world.forgotten) > client.forgotten:  # of what it was about
+            return
         if ask.kind == "run" and not me.failed:
             self._run_returned(ask, me)
-        elif ask.kind == "cancel" and me.first is not None:
+        elif ask.kind == "cancel" and me.first is not None and not me.failed:
             self._cancel_returned(ask, me)
 
     def _run_returned(self, ask: Ask, me: Context) -> None:

@@ -52,7 +52,7 @@ class Chance:
         world: World,
         *,
         kills: int = 2,
-        kinds: tuple[str, ...] = ("run", "run", "retry", "cancel", "status"),
+        kinds: tuple[str, ...] = ("run", "run", "retry", "cancel", "status", "prune"),
         make: Make = steps,
         strict: bool = True,
     ) -> None:
@@ -96,7 +96,7 @@ class Chance:
     def _ask(self, kinds: tuple[str, ...]) -> Ask:
         kind = self._random.choice(kinds)
         fresh = kind == "run" and self._random.random() < 0.15
-        return Ask(kind, frozenset() if kind == "status" else self._some(), fresh)
+        return Ask(kind, frozenset() if kind in ("status", "prune") else self._some(), fresh)
 
     def _action(self) -> Action:
         it, chance = self.execution, self._random
@@ -256,7 +256,7 @@ RETRY, CANCEL, CANCEL_3 = (
     Ask("cancel", frozenset({1})),
     Ask("cancel", frozenset({1, 2, 3})),
 )
-STATUS = Ask("status")
+STATUS, PRUNE = Ask("status"), Ask("prune")
 
 SMALL: Final = (
     Case(((RUN,), (RUN,)), kills=1, jumps=1),
@@ -265,6 +265,7 @@ SMALL: Final = (
     Case(((RUN_NEW,), (RUN_NEW,)), kills=1),
     Case(((RUN,), (CANCEL,)), kills=1, jumps=1),
     Case(((RUN,), (STATUS,)), kills=1, faults=1),
+    Case(((RUN, RUN_3), (PRUNE,)), kills=1, ends=1),
 )
 """What the tests look at."""
 
@@ -284,6 +285,9 @@ LARGER: Final = (
     Case(((RUN, RETRY), (RETRY,)), kills=1, faults=1, ends=1),
     Case(((RUN, CANCEL), (RETRY,)), kills=1, jumps=1, ends=1),
     Case(((RUN, RETRY), (RUN,)), kills=1, faults=1, ends=1),
+    Case(((RUN, RUN_3), (PRUNE,)), kills=1, faults=1, jumps=1, ends=1),
+    Case(((RUN, STATUS), (PRUNE, RUN)), kills=1, ends=2),
+    Case(((RUN, CANCEL), (PRUNE, RUN_3)), kills=1, ends=1),
 )
 """What takes minutes."""
 

@@ -1,4 +1,4 @@
-"""The submitter's own code as a client of the model's world: `run`, `retry`, `cancel` and `status` as they are.
+"""The submitter's own code as a client of the model's world: run, retry, cancel, status and prune as they are.
 
 Each command runs in a thread that stands still at every call until the execution goes on, so that exactly one moves.
 In place of DynamoDB and Batch it has the model's ledger and Batch; everything above `submitter.ledger` and
@@ -17,13 +17,15 @@ from submitter import history, plan, sending, submission
 from submitter import writer as writers
 from submitter.batch import Accepted, Answer, Batch, Refused, Throttled, TooLate, Unknown
 from submitter.cancel import cancel
-from submitter.errors import AwsError, SubmitterError
+from submitter.errors import AwsError, SubmitterError, UsageError
 from submitter.history import Ended, Generation
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
 from submitter.plan import job_definition
+from submitter.prune import Pruning
 from submitter.reasons import CANCEL_REASON
 from submitter.retry import Changes, Retry
+from submitter.secrets import SecretStore
 from submitter.session import Clock
 from submitter.settle import REMEMBERED
 from submitter.status import StatusReader
@@ -129,6 +131,9 @@ class RealCommand(threading.Thread):
                 Retry(SWEEP, choose, Changes(), contract=CONTRACT, **cast("Any", shared)).work()
             case "cancel":
                 cancel(SWEEP, choose, ledger=ledger, batch=batch, clock=clock, say=say)
+            case "prune":
+                pruning, now = Pruning(ledger, batch, _Secrets(), CONTRACT.job_role_arn), clock.now()
+                pruning.take_away(pruning.look(now=now, older_than=-1e9), now=now, older_than=-1e9)
             case _:
                 reader.read(SWEEP)
 
@@ -178,13 +183,23 @@ class _Ledger(Ledger):
         self._before: str | None = None
         self._reads = 0
 
-    def put(self, sweep: str, entry: history.Entry) -> history.Entry | None:  # noqa: ARG002
-        there = self._command.call(model.Put(to_model(entry, self._before)))
+    def put(self, sweep: str, entry: history.Entry, *, after: history.Entry | None) -> bool:  # noqa: ARG002
+        follows = None if after is None else _by(after)
+        there: bool | No = self._command.call(model.Put(to_model(entry, self._before), follows))
+        if isinstance(there, No):
+            raise AwsError("too late")
         self._see([to_model(entry, None)])
-        if there is None or there.by == self._command.context.by:
+        if there:
             self._watch(entry.n)
-            return None if there is None else entry
-        return replace(entry, by=writer(there.by))
+        return there
+
+    def all_entries(self) -> dict[str, list[history.Entry]]:
+        entries = self.entries(SWEEP)
+        return {SWEEP: entries} if entries else {}
+
+    def forget(self, sweep: str, entries: Sequence[history.Entry]) -> bool:  # noqa: ARG002
+        gone: bool = self._command.call(model.Forget(tuple(map(_by, entries))))
+        return gone
 
     def entries(self, sweep: str) -> list[history.Entry]:  # noqa: ARG002
         log: tuple[model.Entry, ...] = self._command.call(model.Query())
@@ -196,18 +211,20 @@ class _Ledger(Ledger):
         return to_real(log)
 
     def record(self, sweep: str, entry: history.Entry, answers: Mapping[int, str]) -> history.Entry:  # noqa: ARG002
-        return self._changed(entry, model.Record(entry.n, tuple(answers.items()))) if answers else entry
+        return self._changed(entry, model.Record(entry.n, _by(entry), tuple(answers.items()))) if answers else entry
 
     def ended(self, sweep: str, entry: history.Entry, index: int, ended: tuple[Ended, ...]) -> history.Entry:  # noqa: ARG002
         names = {real: state for state, real in STATES.items()}
         states = tuple(sorted((run, names[one.state]) for one in ended for run in one.runs))
-        return self._changed(entry, model.WriteEnded(entry.n, index, states))
+        return self._changed(entry, model.WriteEnded(entry.n, _by(entry), index, states))
 
     def done(self, sweep: str, entry: history.Entry) -> history.Entry:  # noqa: ARG002
-        return self._changed(entry, model.WriteDone(entry.n))
+        return self._changed(entry, model.WriteDone(entry.n, _by(entry)))
 
     def _changed(self, entry: history.Entry, call: Call) -> history.Entry:
-        now: model.Entry = self._command.call(call)
+        now: model.Entry | None = self._command.call(call)
+        if now is None:
+            raise UsageError("somebody has forgotten it")
         slots = (
             replace(mine, job=slot.job, ended=ended_of(slot)) for mine, slot in zip(entry.slots, now.slots, strict=True)
         )
@@ -224,6 +241,20 @@ class _Ledger(Ledger):
                 self.slots[slot.name], self.dates[slot.name] = slot, entry.at
 
 
+def _by(entry: history.Entry) -> model.Writer:
+    return model.Writer(entry.by.host, entry.by.token)
+
+
+class _Secrets(SecretStore):
+    """No secret has a label."""
+
+    def __init__(self) -> None:
+        pass
+
+    def labels(self) -> set[str]:
+        return set()
+
+
 class _Batch(Batch):
     """The model's Batch, for one command."""
 
@@ -234,6 +265,9 @@ class _Batch(Batch):
 
     def definition(self, request: Mapping[str, Any]) -> str:
         return f"{request['jobDefinitionName']}:1"
+
+    def definitions(self, role: str) -> list[str]:  # noqa: ARG002
+        return []
 
     def submit(self, request: Mapping[str, Any], *, sign_until: float) -> Answer:
         self._command.call(model.Pause())

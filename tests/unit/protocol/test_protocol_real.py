@@ -9,6 +9,7 @@ from submitter import cancel, sending, settle
 from submitter.cancel import Cancels
 from submitter.history import Generation
 from submitter.numbers import NumberSet
+from submitter.prune import Pruning
 from tests.unit.protocol import commands, real
 from tests.unit.protocol.commands import Ask, Context, Steps
 from tests.unit.protocol.executions import Make, ViolationError
@@ -26,6 +27,7 @@ BROKEN: Final[dict[str, tuple[object, str, Any]]] = {
     "cancels not heeded": (Generation, "cancelled", NumberSet()),
     "cancels not carried out": (Cancels, "carry_out", lambda _, entries: (list(entries), [])),
     "a cancel done before AWS shows its jobs": (cancel, "shown_by", lambda _: 0),
+    "forgotten while jobs go on": (Pruning, "_unfinished", lambda *_: {}),
     "another retry not seen": (Generation, "newest_word", lambda _: dict.fromkeys(range(1, 5), 0)),
 }
 """Where, and what is put there in place of what is right."""

@@ -17,6 +17,12 @@ SIGNATURE_LIFE: Final = 300
 LISTING_LAG: Final = 60
 """Seconds for which ListJobs and DescribeJobs may not show a new job."""
 
+SIGNED_WITHIN: Final = 60
+"""Seconds after its date within which what an entry is about may be signed."""
+
+IDEMPOTENT: Final = 600
+"""Seconds for which DynamoDB knows the token of a transaction (TransactWriteItems, DynamoDB API reference)."""
+
 KEPT: Final = 7 * 86400
 """Seconds for which AWS knows a job after its end."""
 
@@ -43,6 +49,12 @@ class Rule(Enum):
     GONE_HERE = "only a process of this machine can be seen to be gone"
     GONE_LISTING_LAG = "the job of a process that is gone may be listed a minute later"
     WRITE_ONCE = "the first answer of a slot stays"
+    FOLLOWS = "an entry is put after the one that its writer has read last"
+    PUT_FENCE = "an entry is not put when the signature of a minute after its date is not taken any more"
+    SAME_ENTRY = "an answer is written to the entry that it is about, not to another of its number"
+    ENDS_WHEN_FORGOTTEN = "a command ends when what it has read is forgotten"
+    FORGET_READ = "prune forgets a sweep only as it has read it"
+    FORGET_ENDED = "prune forgets a sweep only when its jobs have ended"
     END_LATE_JOB = "who finds another's answer in his slot ends the job that he sent"
 
 
@@ -82,6 +94,11 @@ class Entry:
     begins_after: str | None = None
     done: bool = False
 
+    @property
+    def name(self) -> tuple[Writer, int, float]:
+        """What no other entry has."""
+        return self.by, self.n, self.at
+
 
 @dataclass(frozen=True)
 class Job:
@@ -110,7 +127,10 @@ def nonce_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Put:
+    """Put an entry after the one that `after` has written; None for a sweep's first."""
+
     entry: Entry
+    after: Writer | None = None
 
 
 @dataclass(frozen=True)
@@ -121,12 +141,14 @@ class Query:
 @dataclass(frozen=True)
 class Record:
     n: int
+    by: Writer
     answers: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
 class WriteEnded:
     n: int
+    by: Writer
     index: int
     ended: tuple[tuple[int, str], ...]
 
@@ -134,6 +156,14 @@ class WriteEnded:
 @dataclass(frozen=True)
 class WriteDone:
     n: int
+    by: Writer
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Delete the sweep's entries, which these have written."""
+
+    writers: tuple[Writer, ...]
 
 
 @dataclass(frozen=True)
@@ -171,7 +201,7 @@ class Pause:
     """A point where a process may be held up between two calls."""
 
 
-Call = Put | Query | Record | WriteEnded | WriteDone | Submit | Find | Describe | Terminate | Sleep | Pause
+Call = Put | Query | Record | WriteEnded | WriteDone | Forget | Submit | Find | Describe | Terminate | Sleep | Pause
 
 
 class No(Enum):
@@ -213,6 +243,9 @@ class World:
     Args:
         off: Rules that are left out.
         signature_life: How long AWS really takes a signature.
+
+    Attributes:
+        forgotten: Names of the slots of entries that were deleted, once for each time that any were.
     """
 
     def __init__(self, *, off: frozenset[Rule] = frozenset(), signature_life: float = SIGNATURE_LIFE) -> None:
@@ -220,6 +253,8 @@ class World:
         self.off = off
         self.log: list[Entry] = []
         self.jobs: list[Job] = []
+        self.forgotten: list[str] = []
+        self._puts: dict[tuple[Writer, int, float], float] = {}
         self.calls: list[Call] = []
         self._signature_life = signature_life
 
@@ -229,23 +264,6 @@ class World:
         match call:
             case Submit():
                 return self._submit(call, fault, lag)
-            case Put(entry):
-                return self.put(entry)
-            case Query():
-                return tuple(self.log)
-            case Record(n, answers):
-                jobs = dict(answers)
-                once = Rule.WRITE_ONCE not in self.off
-                return self._change(
-                    n, lambda i, slot: replace(slot, job=slot.job if once and slot.job else jobs.get(i, slot.job))
-                )
-            case WriteEnded(n, index, ended):
-                return self._change(
-                    n, lambda i, slot: replace(slot, ended=ended) if i == index and not slot.ended else slot
-                )
-            case WriteDone(n):
-                self.log[n - 1] = replace(self.log[n - 1], done=True)
-                return self.log[n - 1]
             case Find(name):
                 listed = [j.id for j in self.jobs if j.name == name and j.listed <= self.now and self.knows(j)]
                 return next(iter(listed), None), self.now
@@ -253,7 +271,32 @@ class World:
                 shown = [j for j in self.jobs if j.id in ids and j.listed <= self.now and self.knows(j)]
                 return tuple((job.id, job.states) for job in shown), self.now
             case Terminate(job, runs):
-                self.end(job, "ended", runs)
+                return self.end(job, "ended", runs)
+            case _:
+                return self._perform_on_ledger(call)
+
+    def _perform_on_ledger(self, call: Call) -> Any:
+        match call:
+            case Put(entry, after):
+                return self.put(entry, after)
+            case Query():
+                return tuple(self.log)
+            case Forget(writers):
+                return self._forget(writers)
+            case Record(n, by, answers):
+                jobs = dict(answers)
+                once = Rule.WRITE_ONCE not in self.off
+                return self._change(
+                    n, by, lambda i, slot: replace(slot, job=slot.job if once and slot.job else jobs.get(i, slot.job))
+                )
+            case WriteEnded(n, by, index, ended):
+                return self._change(
+                    n, by, lambda i, slot: replace(slot, ended=ended) if i == index and not slot.ended else slot
+                )
+            case WriteDone(n, by):
+                if done := self._change(n, by, lambda _, slot: slot):
+                    self.log[n - 1] = done = replace(done, done=True)
+                return done
         return None
 
     def knows(self, job: Job) -> bool:
@@ -270,12 +313,35 @@ class World:
         if job.done is None and not job.live:
             self.jobs[index] = replace(job, done=self.now)
 
-    def put(self, entry: Entry) -> Entry | None:
-        """Put an entry, or return the one that is there."""
+    def accepts(self, entry: Entry, after: Writer | None) -> bool:
+        """Whether an entry would be put now."""
+        if self._is_past(entry) or self.is_repeated(entry):
+            return False
         if entry.n <= len(self.log) and Rule.PUT_IF_ABSENT not in self.off:
-            return self.log[entry.n - 1]
-        self.log[entry.n - 1 : entry.n] = [entry]
-        return None
+            return False
+        follows = self.log[entry.n - 2].by if 2 <= entry.n <= len(self.log) + 1 else None
+        return follows == after or Rule.FOLLOWS in self.off
+
+    def put(self, entry: Entry, after: Writer | None) -> "bool | No":
+        """Put an entry; tell whether it is there."""
+        if self._is_past(entry):
+            return No.EXPIRED
+        if self.is_repeated(entry):
+            return True
+        if self.accepts(entry, after):
+            self.log[entry.n - 1 : entry.n] = [entry]
+            self._puts[entry.name] = self.now
+            return True
+        return entry.n <= len(self.log) and self.log[entry.n - 1].by == entry.by
+
+    def is_repeated(self, entry: Entry) -> bool:
+        """Whether an entry's put, a transaction with a token, was made some minutes ago: then it is not made again."""
+        made = self._puts.get(entry.name)
+        return made is not None and self.now <= made + IDEMPOTENT
+
+    def _is_past(self, entry: Entry) -> bool:
+        """Whether no signature is taken any more that was made for an entry's put within a minute of its date."""
+        return self.now > entry.at + SIGNED_WITHIN + self._signature_life and Rule.PUT_FENCE not in self.off
 
     def create(self, name: str, runs: frozenset[int], lag: float) -> str:
         """Make a job."""
@@ -301,7 +367,17 @@ class World:
             case _:
                 return No.SILENCE
 
-    def _change(self, n: int, change: Callable[[int, Slot], Slot]) -> Entry:
+    def _forget(self, writers: tuple[Writer, ...]) -> bool:
+        if tuple(entry.by for entry in self.log) != writers and Rule.FORGET_READ not in self.off:
+            return False
+        self.forgotten += [slot.name for entry in self.log for slot in entry.slots]
+        self.log.clear()
+        return True
+
+    def _change(self, n: int, by: Writer, change: Callable[[int, Slot], Slot]) -> Entry | None:
+        """Change an entry's slots; return it, or None where that entry is there no more."""
+        if n > len(self.log) or (self.log[n - 1].by != by and Rule.SAME_ENTRY not in self.off):
+            return None
         entry = self.log[n - 1]
         self.log[n - 1] = replace(entry, slots=tuple(change(i, slot) for i, slot in enumerate(entry.slots)))
         return self.log[n - 1]
