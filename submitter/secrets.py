@@ -6,7 +6,6 @@ PutSecretValue's request and nowhere else: not in a job's variables, a command l
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +26,6 @@ _MAX_BYTES: Final = 65_536
 _LABEL_PREFIX: Final = "key-"
 _TELLING: Final = 8
 """Characters of a value that is looked for elsewhere: shorter ones are in many texts by chance."""
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,8 @@ class Secrets:
             for name, value in telling.items():
                 if value in text:
                     raise UsageError(
-                        f"The value of {name} is in the command, a variable, a tag or a parameter, for all to read.",
+                        f"The value of {name} is in the command, a name, a variable, a tag or a parameter, for all to "
+                        "read.",
                         f"Leave it out there: jobs have it in the variable {name}.",
                     )
 
@@ -93,13 +92,10 @@ def collect(names: Sequence[str], environment: Mapping[str, str], *, wandb_key: 
     """Return the values of the `--secret` options, each from the variable of that name, and the W&B key.
 
     Raises:
-        UsageError: A variable is not set, or its name is none.
+        UsageError: A variable is not set.
     """
     values = {API_KEY: wandb_key} if wandb_key else {}
     for name in names:
-        if not _NAME.fullmatch(name):
-            shown = name.partition("=")[0]
-            raise UsageError(f"--secret {shown!r} is not a variable's name.", "Give the name alone, and set its value.")
         if not (value := environment.get(name)):
             raise UsageError(f"--secret {name} names a variable that is not set.", f"Set {name} to the value.")
         values.setdefault(name, value)

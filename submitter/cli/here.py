@@ -15,6 +15,7 @@ from submitter.cli.outfit import Extras
 from submitter.cli.output import note
 from submitter.containers import ALL_GPUS, ContainerPlan, dry_run_lines, places
 from submitter.errors import ConfigurationError, RunsFailedError, UsageError
+from submitter.hidden import readable
 from submitter.hints import hints
 from submitter.names import check_sweep_name, new_nonce, sweep_name
 from submitter.plan import timeout_seconds
@@ -35,11 +36,16 @@ _SCRIPT_HEAD: Final = (
 )
 
 
-def dry_run(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
-    """Print a docker line for each run, and write them into `<exp-script>.docker.sh`; nothing is run."""
+def dry_run(given: Mapping[str, Any], extras: Extras, *, build: bool, as_json: bool) -> None:
+    """Print a docker line for each run, and write them into `<exp-script>.docker.sh`; nothing is run.
+
+    With `build`, the image is built first where that is asked for.
+    """
     plan, gpus = _plan(given, extras, Secrets({}))
+    _check_hidden(given, plan, extras.secrets_here(given["command"]))
     where = places(_cores(), plan.vcpus, gpus)
-    extras.build_image(plan.image)
+    if build:
+        extras.build_image(plan.image)
     lines = dry_run_lines(plan, where)
     script = Path(f"{extras.exp_script}.docker.sh")
     try:
@@ -62,6 +68,7 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     """
     secrets = extras.secrets(given["command"])
     plan, gpus = _plan(given, extras, secrets)
+    _check_hidden(given, plan, secrets)
 
     from submitter.engine import connect  # noqa: PLC0415 - imports docker
     from submitter.local import LocalRuns, ensure_image  # noqa: PLC0415 - as above
@@ -135,6 +142,15 @@ def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[C
         timeout_seconds=timeout_seconds(given["num_hours"]),
     )
     return plan, extras.gpus or (ALL_GPUS if given["num_gpu"] else None)
+
+
+def _check_hidden(given: Mapping[str, Any], plan: ContainerPlan, secrets: Secrets) -> None:
+    """Check that no secret's value would be in a script, the name of a container, or a variable that is none.
+
+    Raises:
+        UsageError: One would be.
+    """
+    secrets.check_hidden(readable(given, plan.environment, runs=plan.asked.runs))
 
 
 def _cores() -> int:

@@ -1,14 +1,15 @@
 """What `run` adds to the runs that were asked for: an image that is built or pinned, keys, and variables for W&B."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from submitter import images
 from submitter.cli.output import note
-from submitter.errors import UsageError
+from submitter.errors import ConfigurationError, UsageError
+from submitter.hidden import readable
 from submitter.history import Record
 from submitter.preflight import check_image
 from submitter.provenance import Commit, git_tag, pull_request
@@ -62,12 +63,21 @@ class Extras:
         """
         return collect(self.secret, os.environ, wandb_key=api_key(self.wandb_key, command, os.environ))
 
+    def secrets_here(self, command: str) -> Secrets:
+        """Return those of the values that are here: what only shows the runs needs none, and must show none."""
+        try:
+            key = api_key(self.wandb_key, command, os.environ)
+        except ConfigurationError:
+            key = None
+        return collect([name for name in self.secret if os.environ.get(name)], os.environ, wandb_key=key)
+
     def variables(self, command: str, name: str, commit: Commit | None, secrets: Secrets) -> Mapping[str, str]:
-        """Return the variables for W&B, where the command has to do with it."""
+        """Return the variables for W&B, where the command has to do with it, but for those that are secrets."""
         if API_KEY not in secrets.names and not tracks(command):
             return {}
         more = _auto_tags(commit) if self.auto_tag else []
-        return variables(os.environ, name=name, commit=commit, more_tags=more)
+        found = variables(os.environ, name=name, commit=commit, more_tags=more)
+        return {variable: value for variable, value in found.items() if variable not in self.secret}
 
     def build_options(self, image: str) -> images.BuildOptions:
         """Return what is to be built."""
@@ -151,7 +161,8 @@ def outfit(
     spec, record, image = prepared.spec, prepared.record, prepared.record.image
     commit = None if record.commit is None else Commit(record.commit, bool(record.dirty))
     more = extras.variables(record.command, prepared.name, commit, secrets)
-    secrets.check_hidden(_readable(prepared, more))
+    typed = (prepared.name, vars(prepared.options), vars(record), spec.environment, spec.tags, more)
+    secrets.check_hidden(readable(*typed, runs=prepared.asked.runs))
     if extras.build and not extras.push:
         note(f"Jobs get what the registry has as {image}, not what is built here: add --push.")
     digest = None if dry_run else extras.build_image(image)
@@ -175,14 +186,6 @@ def outfit(
             secrets=secrets.references(secret_arn),
         ),
     )
-
-
-def _readable(prepared: "Prepared", variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield what everybody who may look at jobs or the ledger reads."""
-    yield prepared.record.command
-    yield from (*variables.values(), *prepared.spec.environment.values(), *prepared.spec.tags.values())
-    for block in prepared.asked.runs.blocks:
-        yield from (value for factor in block.factors for row in factor for value in row)
 
 
 def digest_now(image: str, queue: "Queue") -> str | None:

@@ -19,6 +19,7 @@ from submitter.history import Generation
 from submitter.identity import check_words
 from submitter.registry import LookUp
 from submitter.stack import StackSource
+from submitter.variables import check_secret_names, parse_variables
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
@@ -80,11 +81,15 @@ def run_command(
         kept = {"secret": extras.secret, "auto_tag": extras.auto_tag, "pin": extras.pin}
         given = like_another({**given, **kept}, connection.generation(like, None)[1])
         extras = replace(extras, **{name: given.pop(name) for name in kept})
+    check_secret_names(extras.secret, parse_variables(given["env"]))
     if extras.provider == "local" or not (given["queue"] or extras.provider):
         from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
 
         really = extras.provider == "local" and not dry_run
-        (here.run_local if really else here.dry_run)(given, extras, as_json=as_json)
+        if really:
+            here.run_local(given, extras, as_json=as_json)
+        else:
+            here.dry_run(given, extras, build=not dry_run, as_json=as_json)
         return
     connection = connection or options.connect(source)
     if given["queue"] is None:

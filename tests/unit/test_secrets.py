@@ -14,13 +14,9 @@ def test_values_come_from_the_variables_of_their_names() -> None:
     assert not collect([], {}, wandb_key=None)
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("HF_TOKEN", "is not set"), ("HF_TOKEN=token", "'HF_TOKEN' is not a variable's name")]
-)
-def test_a_name_without_a_value_is_refused_and_a_value_typed_by_mistake_is_not_shown(name: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence) as refused:
-        collect([name], {}, wandb_key=None)
-    assert "token" not in str(refused.value)
+def test_a_name_without_a_value_is_refused() -> None:
+    with pytest.raises(UsageError, match="HF_TOKEN names a variable that is not set"):
+        collect(["HF_TOKEN"], {}, wandb_key=None)
 
 
 def test_values_do_not_show() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from submitter.errors import UsageError
-from submitter.variables import parse_tags, parse_variables
+from submitter.variables import check_secret_names, parse_tags, parse_variables
 
 
 def test_values_are_taken_as_they_are() -> None:
@@ -27,6 +27,29 @@ def test_a_secret_is_refused_with_the_way_to_give_it_and_never_repeated(name: st
 def test_what_is_no_variable_of_the_users_is_refused(option: str) -> None:
     with pytest.raises(UsageError):
         parse_variables([option])
+
+
+def test_the_empty_text_is_told_how_a_variable_is_written() -> None:
+    with pytest.raises(UsageError, match="Write --env NAME=VALUE"):
+        parse_variables([""])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("HF_TOKEN=sentinel", "'HF_TOKEN' is not a variable's name"),
+        ("", "is not a variable's name"),
+        ("WANDB_RUN_ID", "WANDB_RUN_ID is set for each run"),
+        ("AWS_BATCH_JOB_ATTEMPT", "AWS_BATCH_JOB_ATTEMPT is set for each run"),
+        ("FOO", "FOO is given by --env and by --secret"),
+    ],
+)
+def test_what_is_no_secret_of_the_users_is_refused_and_a_value_typed_by_mistake_not_shown(
+    name: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence) as refusal:
+        check_secret_names(["HF_TOKEN", name], {"FOO": "1"})
+    assert "sentinel" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,66 @@ def test_the_script_can_be_run_and_committed(folder: Path, monkeypatch: pytest.M
     assert str(Path.home()) not in text
 
 
+@pytest.mark.parametrize("how", [(), ("--provider", "local"), ("--provider", "local", "--dry-run")])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("HF_TOKEN", "--command=python t.py --token %s --track"),
+        ("HF_TOKEN", "--env=X=%s"),
+        ("HF_TOKEN", "--grid=token=a,%s"),
+        ("HF_TOKEN", "--name=%s"),
+        ("WANDB_API_KEY", "--env=X=%s"),
+        ("WANDB_API_KEY", "--command=WANDB_KEY=%s python t.py"),
+    ],
+)
+def test_a_secrets_value_is_in_no_script_and_on_no_screen(  # noqa: PLR0917 - fixtures
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    how: tuple[str, ...],
+    name: str,
+    place: str,
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "key-of-somebody")
+    monkeypatch.setenv(name, "sentinel-5f0c1e")
+    secret = ("--secret", name) if name == "HF_TOKEN" else ()
+    assert execute([*RUN, *how, *secret, place % "sentinel-5f0c1e"]) == 2
+    printed = capsys.readouterr()
+    assert f"The value of {name} is in the command" in printed.err
+    assert "sentinel" not in printed.out + printed.err
+    assert list(folder.iterdir()) == []
+
+
+def test_what_only_shows_the_runs_needs_no_values(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    assert execute([*RUN, "--secret", "HF_TOKEN"]) == 0
+    assert " -e HF_TOKEN " in (folder / "debug.sh.docker.sh").read_text()
+
+
+@pytest.mark.parametrize("how", [(), ("--provider", "local"), ("--queue", "c5a-large")])
+@pytest.mark.usefixtures("folder")
+def test_a_secret_has_one_value_and_a_name_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    for name in ("FOO", "WANDB_RUN_ID", "WANDB_API_KEY"):
+        monkeypatch.setenv(name, "sentinel")
+    assert execute([*RUN, *how, "--env", "FOO=1", "--secret", "FOO"]) == 2
+    assert "FOO is given by --env and by --secret." in capsys.readouterr().err
+    assert execute([*RUN, *how, "--secret", "WANDB_RUN_ID"]) == 2
+    assert "WANDB_RUN_ID is set for each run." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [("--provider", "local", "--dry-run"), ("--dry-run",)])
+def test_a_dry_run_builds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]) -> None:
+    (folder / "Dockerfile").touch()
+    built: list[object] = []
+    monkeypatch.setattr("submitter.cli.outfit.build_and_push", built.append)
+    assert execute([*RUN, "--build", "--push", *more]) == 0
+    assert built == []
+    assert execute([*RUN, "--build", "--push"]) == 0
+    assert len(built) == 1
+
+
 @pytest.mark.parametrize("more", [("--job-queue", "c5a-large"), ("--dry-run", "--provider", "local")])
 @pytest.mark.usefixtures("folder")
 def test_cleanrls_queue_option_alone_submits_nothing_and_a_dry_run_runs_nothing(

@@ -142,14 +142,38 @@ def test_the_names_of_secrets_are_in_the_record_and_go_to_a_sweep_that_is_like_i
     assert submitter("show", "second", "--json").document["options"]["secret"] == ["HF_TOKEN"]
 
 
-@pytest.mark.parametrize("place", ["--env=SETTING=", "--tag=token=", "--grid=token=", "--command=train --token "])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "--env=SETTING=%s",
+        "--env=S_%s=1",
+        "--tag=token=%s",
+        "--tag=%s=token",
+        "--grid=token=%s",
+        "--grid=%s=token",
+        "--command=train --token %s",
+        "--image=registry.example.org/%s",
+        "--name=%s",
+        "--owner=%s",
+        "--seed-flag=--%s",
+    ],
+)
 def test_a_value_that_others_would_read_is_refused(
     submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setenv("HF_TOKEN", SENTINEL)
-    refused = submitter("run", "--queue", QUEUE, "--image", "trainer:1", "--secret", "HF_TOKEN", f"{place}{SENTINEL}")
+    value = SENTINEL.replace("-", "_") if place.startswith("--env=S_") else SENTINEL
+    monkeypatch.setenv("HF_TOKEN", value)
+    refused = submitter("run", "--queue", QUEUE, "--image", "trainer:1", "--secret", "HF_TOKEN", place % value)
     assert (refused.code, "The value of HF_TOKEN is in the command" in refused.err) == (2, True)
     assert not server.control.record.calls("batch", "SubmitJob")
+
+
+def test_a_variable_of_wandb_may_be_a_secret(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_PROJECT", SENTINEL)
+    command = (*RUN, "echo $WANDB_PROJECT | tr a-z A-Z; : {seed}", "--wandb-key", "key", "--wait", "--poll", "0.1")
+    done = submitter(*command, "--secret", "WANDB_PROJECT")
+    assert done.code == 0, done.err
+    assert submitter("logs", "first").out.strip() == SENTINEL.upper()
 
 
 def test_auto_tag_tags_the_runs_as_cleanrls_benchmark_script_does(
