@@ -4,7 +4,7 @@ A cancel is an entry of its own, so that whoever puts one later has read it: a `
 Then every job that was sent before it is ended. A cancel that died half way is completed by whoever looks next.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 from submitter.batch import Batch
@@ -103,7 +103,15 @@ def cancel(
         raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
     while missing := next(_missing(entries, choose), None):
         generation, runs = missing
-        entry = Entry(n=len(entries) + 1, nonce=str(generation.nonce), kind=CANCEL, at=clock.now(), by=by, runs=runs)
+        entry = Entry(
+            n=len(entries) + 1,
+            nonce=str(generation.nonce),
+            kind=CANCEL,
+            at=clock.now(),
+            by=by,
+            runs=runs,
+            asked=ledger.read_at,
+        )
         # Where another command was first, what it sent is to be cancelled too.
         if ledger.put(sweep, entry, after=entries[-1]):
             entries = [*entries, entry]
@@ -119,11 +127,10 @@ def cancel(
         entries = ledger.entries_again(sweep, entries)
 
 
-def older_under_way(entries: Sequence[Entry], batch: Batch) -> int:
-    """Return how many runs from before a sweep was begun afresh have not ended, or may not have: they end with it."""
-    newest = Generation(entries).nonce
+def under_way(entries: Sequence[Entry], nonces: Set[str], batch: Batch) -> int:
+    """Return how many runs of these generations of a sweep have not ended, or may not have."""
     number, jobs = 0, []
-    for nonce in {entry.nonce for entry in entries} - {newest}:
+    for nonce in nonces:
         generation = Generation(entries, nonce)
         for place in generation.places():
             if place.slot.ended or place.slot.runs <= generation.cancelled:

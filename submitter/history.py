@@ -105,6 +105,7 @@ class Entry:
         added: Those of them that no entry of the generation had before; their numbers follow those that it had.
         slots: Its SubmitJob calls.
         record: What the sweep is; on the entry that opens a generation.
+        asked: Of a cancel, when it was made by AWS's clock, which dates the ends of jobs; None where that is not known.
         done: Of a cancel, whether every job that was sent before it has been ended.
     """
 
@@ -120,6 +121,7 @@ class Entry:
     added: RunTable = field(default_factory=RunTable)
     slots: tuple[Slot, ...] = ()
     record: Record | None = None
+    asked: float | None = None
     done: bool = False
 
 
@@ -216,16 +218,24 @@ class Generation:
         return NumberSet.union(place.slot.runs for place in self.places())
 
     @cached_property
-    def cancelled(self) -> NumberSet:
-        """The runs that were cancelled and not sent since."""
-        cancelled = NumberSet()
+    def told_to_end(self) -> dict[int, float]:
+        """For each run that was cancelled and not sent since, when that was first asked for, by AWS's clock."""
+        told: dict[int, float] = {}
         for entry in self.entries:
             if entry.kind == CANCEL:
-                cancelled |= entry.runs
-            for slot in entry.slots:
-                if slot.job != VOID:
-                    cancelled -= slot.runs
-        return cancelled
+                at = entry.at if entry.asked is None else entry.asked
+                told = {**dict.fromkeys(entry.runs, at), **told}
+            elif told:
+                for slot in entry.slots:
+                    if slot.job != VOID:
+                        for number in slot.runs:
+                            told.pop(number, None)
+        return told
+
+    @cached_property
+    def cancelled(self) -> NumberSet:
+        """The runs that were cancelled and not sent since."""
+        return NumberSet(self.told_to_end)
 
     def ended(self, state: str) -> NumberSet:
         """Return the runs whose newest job was seen to end in this state."""
@@ -244,8 +254,12 @@ class Generation:
         return words
 
     def newest_request(self) -> dict[int, Entry]:
-        """Return, for each run, the newest entry that asked for it: how it was to be run."""
-        return {number: entry for entry in self.entries if entry.kind != CANCEL for number in entry.runs}
+        """Return, for each run, how it was run: the newest entry that sent it, or asked for it where none has sent it.
+
+        What was asked for and refused changes nothing.
+        """
+        asked = {number: entry for entry in self.entries if entry.kind != CANCEL for number in entry.runs}
+        return asked | {number: place.entry for place in self.places() for number in place.slot.runs}
 
     def due(self, wanted: RunTable) -> Runs:
         """Return those of the wanted runs that a `run` sends: they stand nowhere, and were not cancelled.

@@ -38,13 +38,15 @@ def to_item(sweep: str, entry: Entry) -> dict[str, Any]:
         "n": entry.n,
         "nonce": entry.nonce,
         "kind": entry.kind,
-        "at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
+        "at": _from_time(entry.at),
         "by": vars(entry.by),
         "queue": entry.queue,
         "definition": entry.definition,
         "runs": str(entry.runs),
         "slots": [{"name": slot.name, "runs": str(slot.runs)} for slot in entry.slots],
     }
+    if entry.asked is not None:
+        values["asked"] = _from_time(entry.asked)
     if entry.spec:
         values["spec"] = vars(entry.spec)
     if entry.added:
@@ -76,6 +78,7 @@ def from_item(item: Mapping[str, Any]) -> Entry:
         added=RunTable.from_json(json.loads(values.get("added", "[]"))),
         slots=tuple(map(_to_slot, values["slots"])),
         record=to_record(values),
+        asked=to_time(values["asked"]) if "asked" in values else None,
         done=values.get("done", False),
     )
 
@@ -123,6 +126,10 @@ def to_record(values: Mapping[str, Any]) -> Record | None:
 def to_time(text: str) -> float:
     """Return seconds since the epoch for a time as items have it."""
     return datetime.fromisoformat(text).timestamp()
+
+
+def _from_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from submitter.errors import AwsError, UsageError
 from submitter.history import CANCEL, SIGNED_WITHIN, Ended, Entry, Record, check_whole
 from submitter.items import ended_value, from_item, key_of, serialized, to_item, to_plain, to_record, to_time
 from submitter.numbers import NumberSet
-from submitter.session import Clock, Fence, FencePassedError, client_config, pages
+from submitter.session import Clock, Fence, FencePassedError, aws_time, client_config, pages
 
 if TYPE_CHECKING:
     import boto3
@@ -66,7 +66,13 @@ class SweepSummary:
 
 
 class Ledger:
-    """The entries of all sweeps in one table."""
+    """The entries of all sweeps in one table.
+
+    Attributes:
+        read_at: AWS's clock at the newest :meth:`entries`, in seconds since the epoch; None where it was not told.
+    """
+
+    read_at: float | None = None
 
     def __init__(self, session: "boto3.Session", table: str, clock: Clock | None = None) -> None:
         self._client = session.client("dynamodb", config=client_config())
@@ -124,7 +130,10 @@ class Ledger:
             ExpressionAttributeValues={":sweep": {"S": sweep}},
             ConsistentRead=True,
         )
-        entries = [from_item(item) for page in found for item in page["Items"]]
+        entries: list[Entry] = []
+        for page in found:
+            self.read_at = aws_time(page)
+            entries += map(from_item, page["Items"])
         check_whole(sweep, entries)
         return entries
 

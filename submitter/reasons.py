@@ -1,5 +1,6 @@
 """Batch's account of a job, in words. Pure."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -15,25 +16,26 @@ _GENERIC: Final = frozenset({"Essential container in task exited", "Array Child 
 """Status reasons that say nothing beyond the status."""
 
 
-def state(job: Mapping[str, Any], *, cancelled: bool = False) -> str:
+def state(job: Mapping[str, Any], *, told: float | None = None) -> str:
     """Return a job's status in lower case, or `cancelled` where that is how it failed.
 
     Args:
         job: A job of DescribeJobs, or a summary of ListJobs.
-        cancelled: Whether the ledger has a cancel of its run: Batch may have words of its own for why the job ended.
+        told: When its run was told to end by a cancel, in seconds since the epoch by AWS's clock; None when it was not.
+            Batch may have words of its own for why such a job ended, and what had ended before has an end of its own.
     """
-    return "cancelled" if _cancelled(job, asked=cancelled) else str(job["status"]).lower()
+    return "cancelled" if _cancelled(job, told) else str(job["status"]).lower()
 
 
-def reason(job: Mapping[str, Any], *, spot: bool, cancelled: bool = False) -> str | None:
+def reason(job: Mapping[str, Any], *, spot: bool, told: float | None = None) -> str | None:
     """Return why a job is as it is, or None when there is nothing to say.
 
     Args:
         job: A job of DescribeJobs, or a summary of ListJobs.
         spot: Whether its queue runs on Spot instances.
-        cancelled: As for :func:`state`.
+        told: As for :func:`state`.
     """
-    if job["status"] == "SUCCEEDED" or _cancelled(job, asked=cancelled):
+    if job["status"] == "SUCCEEDED" or _cancelled(job, told):
         return None
     if job["status"] != "FAILED" and (attempts := job.get("attempts")):
         why = _reason(attempts[-1], spot=spot) or "failed"
@@ -78,9 +80,11 @@ def _reason(attempt: Mapping[str, Any], *, spot: bool) -> str | None:
     return "; ".join(words) or None
 
 
-def _cancelled(job: Mapping[str, Any], *, asked: bool) -> bool:
+def _cancelled(job: Mapping[str, Any], told: float | None) -> bool:
+    if job["status"] != "FAILED" or job.get("statusReason") == CANCEL_REASON:
+        return bool(job["status"] == "FAILED")
     never_exited = job.get("container", {}).get("exitCode") is None
-    return job["status"] == "FAILED" and (job.get("statusReason") == CANCEL_REASON or (asked and never_exited))
+    return told is not None and never_exited and job.get("stoppedAt", math.inf) / 1000 >= told
 
 
 def _host_lost(status_reason: str) -> bool:

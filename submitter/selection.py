@@ -58,10 +58,10 @@ class Selection:
         return self != Selection()
 
     def choose(self, runs: Sequence[RunT], axes: Sequence[str]) -> list[RunT]:
-        """Return the runs that meet the conditions.
+        """Return the runs that meet the conditions; none where those that meet all others have not failed.
 
         Raises:
-            UsageError: A condition names no axis of the sweep, or no run meets all of them.
+            UsageError: A condition names no axis of the sweep, or no run meets all of them but `failed`.
         """
         seeded = any(run.seed is not None for run in runs)
         if self.seed and not seeded:
@@ -74,19 +74,20 @@ class Selection:
             if (not self.seed or run.seed in self.seed)
             and (not self.index or run.number in self.index)
             and all(values_of(run, axes).get(name) == value for name, value in conditions)
-            and (not self.failed or getattr(run, "status", None) in FAILED)
         ]
         if not chosen:
             raise UsageError("No run of the sweep is like that.", f"There are: {_choices(runs, axes)}.")
-        return chosen
+        return [run for run in chosen if getattr(run, "status", None) in FAILED] if self.failed else chosen
 
     def choose_one(self, runs: Sequence[RunT], axes: Sequence[str]) -> RunT:
         """Return the one run that meets the conditions.
 
         Raises:
-            UsageError: As :meth:`choose`, or several runs do.
+            UsageError: As :meth:`choose`, or none has failed, or several runs are like that.
         """
         chosen = self.choose(runs, axes)
+        if not chosen:
+            raise UsageError("None of these runs has failed or was cancelled.", "Leave out --failed.")
         if len(chosen) > 1:
             how = "--index, --seed or --where" if chosen[0].seed is not None else "--index or --where"
             raise UsageError(

@@ -89,7 +89,8 @@ class SweepStatus:
 
     Attributes:
         sweep: owner/name.
-        generation: Its entries: record, runs and slots.
+        generation: Its newest generation: record, runs and slots.
+        entries: What the ledger has of all of its generations.
         counts: How many runs have each status; statuses that no run has are left out.
         runs: Each run by number, or those that were chosen; empty unless asked for.
         under_way: Whether a job of it has not ended, by the status of the job itself. The summary that an array gives
@@ -100,6 +101,7 @@ class SweepStatus:
     generation: Generation
     counts: Mapping[str, int]
     runs: tuple[RunStatus, ...] = ()
+    entries: Sequence[Entry] = ()
     under_way: bool = False
 
     @property
@@ -151,18 +153,35 @@ class StatusReader:
         date = self._batch.described_at
         for place in places:
             parent = parents.get(place.slot.sent or "")
-            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, before.cancelled)):
+            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, before.told_to_end)):
                 entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
         generation = Generation(entries)
         look = _Look(generation, parents, unknown, spot=self._spot, failed=self._failed, date=date)
         under_way = any(parent["status"] not in FINAL for parent in parents.values())
+        known: dict[str, Any] = {"sweep": sweep, "generation": generation, "entries": entries, "under_way": under_way}
         if not runs:
-            return SweepStatus(sweep=sweep, generation=generation, counts=look.counts(), under_way=under_way)
+            return SweepStatus(counts=look.counts(), **known)
         chosen = generation.runs() if choose is None else choose(generation)
         jobs = look.jobs()
         told = look.runs(chosen, self._batch.describe(jobs[run.number] for run in chosen if run.number in jobs))
         counts = look.counts() if choose else Counter(run.status for run in told)
-        return SweepStatus(sweep=sweep, generation=generation, counts=counts, runs=told, under_way=under_way)
+        return SweepStatus(counts=counts, runs=told, **known)
+
+    def over(self, status: SweepStatus) -> NumberSet:
+        """Return the runs that have ended or were cancelled, a call or two for each array that goes on."""
+        generation = status.generation
+        ended = [generation.cancelled]
+        places = {place.slot.name: place for place in generation.newest().values()}
+        newest = generation.newest()
+        for place in places.values():
+            here = NumberSet(number for number in place.slot.runs if newest[number].slot.name == place.slot.name)
+            if place.slot.ended:
+                ended.append(here)
+            elif place.slot.sent and len(place.slot.runs) > 1:
+                numbers = {child: number for number, child in place.jobs().items()}
+                found = (child["jobId"] for final in FINAL for child in self._batch.children(place.slot.sent, final))
+                ended.append(here & NumberSet(numbers[child] for child in found))
+        return NumberSet.union(ended)
 
     def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """Complete cancels, and look once at every open slot.
@@ -180,7 +199,7 @@ class StatusReader:
                 now = _with(now, found)
         return now, settling.unknown
 
-    def _ended(self, place: Place, parent: Mapping[str, Any], cancelled: NumberSet) -> tuple[Ended, ...]:
+    def _ended(self, place: Place, parent: Mapping[str, Any], told: Mapping[int, float]) -> tuple[Ended, ...]:
         """Return how the runs of a job that has ended ended, or nothing when that cannot be told for certain."""
         runs = place.slot.runs
         spot = self._spot(place.entry.queue)
@@ -199,16 +218,16 @@ class StatusReader:
         ends = {}
         for number, child in ids.items():
             job = found if (found := children.get(child)) and found["status"] in FINAL else parent
-            asked = number in cancelled
-            ends[number] = state(job, cancelled=asked), reason(job, spot=spot, cancelled=asked)
+            at = told.get(number)
+            ends[number] = state(job, told=at), reason(job, spot=spot, told=at)
         return _grouped(ends)
 
-    def _failed(self, place: Place, cancelled: NumberSet) -> NumberSet:
+    def _failed(self, place: Place, told: Mapping[int, float]) -> NumberSet:
         """Return which runs of an array under way have failed by themselves, up to 1,000 of its failed ones a call."""
         numbers = {child: number for number, child in place.jobs().items()}
         children = self._batch.children(str(place.slot.sent), "FAILED")
         known = ((numbers[child["jobId"]], child) for child in children)
-        return NumberSet(n for n, child in known if state(child, cancelled=n in cancelled) == "failed")
+        return NumberSet(n for n, child in known if state(child, told=told.get(n)) == "failed")
 
     def _spot(self, queue: str) -> bool:
         found = self._contract.queues.get(queue)
@@ -225,7 +244,7 @@ class _Look:
         unknown: set[str],
         *,
         spot: Callable[[str], bool],
-        failed: Callable[[Place, NumberSet], NumberSet],
+        failed: Callable[[Place, Mapping[int, float]], NumberSet],
         date: float,
     ) -> None:
         self._generation, self._parents, self._unknown = generation, parents, unknown
@@ -263,7 +282,7 @@ class _Look:
         asked = self._generation.cancelled & NumberSet(numbers)
         if asked and counts["failed"]:
             # The summary does not tell cancelled ones from failed ones. The list of them may be some moments newer.
-            failed = min(counts["failed"], len(self._failed(place, asked) & NumberSet(numbers)))
+            failed = min(counts["failed"], len(self._failed(place, self._generation.told_to_end) & NumberSet(numbers)))
             cancelled = min(counts["failed"] - failed, len(asked))
             counts["failed"] -= cancelled
             counts[CANCELLED] += cancelled
@@ -320,12 +339,14 @@ class _Look:
                 image=place.entry.spec.image if place.entry.spec else None,
             )
             if detail := details.get(job or ""):
-                asked = number in self._generation.cancelled
-                run = _detailed(run, detail, spot=self._spot(place.entry.queue), cancelled=asked)
+                at = self._generation.told_to_end.get(number)
+                run = _detailed(run, detail, spot=self._spot(place.entry.queue), told=at)
             elif parent := self._parents.get(place.slot.sent or ""):  # a child that is not made yet
                 run = replace(run, reason=reason(parent, spot=self._spot(place.entry.queue)), attempts=0)
             if end := ended.get((place.slot.name, number)):
-                run = replace(run, status=end.state, reason=end.reason)
+                # The ledger keeps the most frequent reasons only, and AWS its own for a week.
+                known = run.reason if run.status == end.state else None
+                run = replace(run, status=end.state, reason=end.reason or known)
             told.append(run)
         return tuple(told)
 
@@ -343,12 +364,12 @@ def _grouped(runs: Mapping[int, tuple[str, str | None]]) -> tuple[Ended, ...]:
     return tuple(Ended(state=state, reason=why, runs=NumberSet(n)) for (state, why), n in groups.items())
 
 
-def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool, cancelled: bool) -> RunStatus:
+def _detailed(run: RunStatus, job: Mapping[str, Any], *, spot: bool, told: float | None) -> RunStatus:
     streams = log_streams(job)
     return replace(
         run,
-        status=state(job, cancelled=cancelled),
-        reason=reason(job, spot=spot, cancelled=cancelled),
+        status=state(job, told=told),
+        reason=reason(job, spot=spot, told=told),
         attempts=attempts(job),
         started_at=job.get("startedAt"),
         stopped_at=job.get("stoppedAt"),

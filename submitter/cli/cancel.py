@@ -12,7 +12,7 @@ from submitter.numbers import NumberSet
 from submitter.selection import Selection
 from submitter.stack import StackSource
 
-_STAYS: Final = frozenset({"succeeded", "failed", "cancelled"})
+_STAYS: Final = frozenset({"succeeded", "failed", "cancelled", "unknown"})
 """States that a cancel does not change."""
 
 
@@ -34,17 +34,23 @@ def cancel_command(
     connection = options.connect(source)
     sweep = connection.full_name(name, owner)
     options.check_owner(connection, sweep, force=force)
-    status = connection.chosen_runs(sweep, selection) if selection else connection.status.read(sweep)
-    counts = Counter(run.status for run in status.runs) if selection else status.counts
-    told = sum(count for state, count in counts.items() if state not in _STAYS)
-    older = 0 if selection else connection.older_under_way(sweep)
+    if selection:
+        status = connection.chosen_runs(sweep, selection)
+        over = NumberSet(run.number for run in status.runs if run.status in _STAYS)
+        counts, older = Counter(run.status for run in status.runs), 0
+    else:
+        status = connection.status.read(sweep)
+        counts, over = Counter(status.counts), NumberSet()
+        older = connection.under_way(status.entries, but=status.generation.nonce)
+    ending = counts.total() - sum(counts[state] for state in _STAYS)
     cancelled = NumberSet()
-    if told or older:
+    if ending or older:
         question = f"{sweep}: {counts_text(counts)}{_and_older(older)}. End what is not over?"
         if not yes and not agreed(question, why="`cancel` asks before it ends runs"):
             return declined()
-        over = {run.number for run in status.runs if run.status in _STAYS}
+        over = over or connection.status.over(status)
         cancelled = NumberSet(connection.cancel(status, selection, say=note) - over)
+    told = len(cancelled)
     if as_json:
         click.echo(
             render.document("cancel", {"sweep": sweep, "cancelled": told, "older": older, "runs": str(cancelled)})
@@ -52,7 +58,8 @@ def cancel_command(
     elif told or older:
         click.echo(f"{sweep}: {render.count(told, 'run')}{_and_older(older)} told to end.")
     else:
-        click.echo(f"{sweep}: nothing is left to be cancelled of {counts_text(counts)}.")
+        of = f" of {counts_text(counts)}" if counts else ""
+        click.echo(f"{sweep}: nothing is left to be cancelled{of}.")
     return errors.EXIT_DONE
 
 

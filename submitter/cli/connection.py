@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from submitter.selection import Selection
     from submitter.status import RunStatus, StatusReader, SweepStatus
     from submitter.submission import Order, Outcome
-    from submitter.sweep import Runs
+    from submitter.sweep import Run, Runs
 
 
 class Connection:
@@ -155,11 +155,11 @@ class Connection:
 
         return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
 
-    def older_under_way(self, sweep: str) -> int:
-        """Return how many runs from before a sweep was begun afresh may not have ended."""
-        from submitter.cancel import older_under_way
+    def under_way(self, entries: Sequence[Entry], *, but: str | None = None) -> int:
+        """Return how many runs of a sweep may not have ended, in all of its generations but the one with this nonce."""
+        from submitter.cancel import under_way
 
-        return older_under_way(self.ledger.entries(sweep), self.batch)
+        return under_way(entries, {entry.nonce for entry in entries} - {but}, self.batch)
 
     def retry(
         self, sweep: str, choose: "Choose", changes: "Changes", secrets: "Secrets", *, say: Callable[[str], None]
@@ -207,13 +207,14 @@ class Connection:
             UsageError: There is no such sweep, no such run, or several are like that.
         """
         from submitter.repro import repro
+        from submitter.selection import Selection
 
         sweep, generation = self.generation(name, owner)
-        runs = generation.runs()
-        if selection.failed:
-            numbers = NumberSet(run.number for run in self.chosen_runs(sweep, selection).runs)
-            runs = generation.runs(numbers)
-        run = replace(selection, failed=False).choose_one(runs, generation.axes)
+        if selection.failed:  # only how they stand tells
+            runs = self.chosen_runs(sweep, replace(selection, failed=False)).runs
+            failed = selection.choose_one(runs, generation.axes)
+            selection = Selection(index=NumberSet([failed.number]))
+        run = selection.choose_one(generation.runs(), generation.axes)
         return repro(sweep, generation, run, bucket=self.contract.artifacts_bucket)
 
     def wait(
@@ -277,9 +278,11 @@ class Connection:
             UsageError: There is no such sweep, or no such run in it.
         """
         known = replace(selection, failed=False)
-        status = self.status.read(
-            sweep, runs=True, choose=lambda generation: known.choose(generation.runs(), generation.axes)
-        )
+
+        def choose(generation: Generation) -> "Sequence[Run]":
+            return known.choose(generation.runs(), generation.axes)
+
+        status = self.status.read(sweep, runs=True, choose=choose if known else None)
         return replace(status, runs=tuple(selection.choose(status.runs, status.axes)))
 
     def with_links(self, status: "SweepStatus") -> "SweepStatus":
@@ -336,9 +339,15 @@ class Connection:
         return Links(self._session, self.contract.log_group)
 
     def full_name(self, name: str, owner: str | None) -> str:
-        """Return owner/name for what was typed: NAME, OWNER/NAME, or NAME with --owner."""
-        caller = self.caller
-        return name if "/" in name else f"{owner or caller}/{name}"
+        """Return owner/name for what was typed: NAME, OWNER/NAME, or NAME with --owner.
+
+        Raises:
+            UsageError: Two owners were named.
+        """
+        caller, named = self.caller, name.rpartition("/")[0]
+        if named and owner and named != owner:
+            raise UsageError(f"{name} is not {owner}'s.", "Leave out --owner, or what stands before the slash.")
+        return name if named else f"{owner or caller}/{name}"
 
     @cached_property
     def _session(self) -> "boto3.Session":

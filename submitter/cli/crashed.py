@@ -52,10 +52,15 @@ def retry_crashed(
         state: W&B's word.
         limits: What is to be different from the last time.
         force: Whether other people's sweeps are meant too.
+
+    Raises:
+        UsageError: Runs that no sweep has are among them, and no queue is named; nothing was sent.
     """
     found = find_runs(project, state, api_key=api_key(None, "", os.environ))
     note(f"{project} has {render.count(len(found), 'run')} that W&B calls {state}.")
     ours, others = _sorted_out(connection, sweep, found)
+    if others and sweep is None and limits.queue is None:
+        raise UsageError(f"No sweep has {render.count(len(others), 'run')} of {project}.", "Name a --queue for them.")
     for name, numbers in ours.items():
         if sweep is None and not force and name.partition("/")[0] != connection.caller:
             note(f"{name} is not yours: its {render.count(len(numbers), 'run')} are left alone without --force.")
@@ -105,11 +110,8 @@ def _resume_others(
     """Submit runs that no sweep has, as a sweep of their own; send again those of it that have failed.
 
     Raises:
-        UsageError: No queue is named.
         ConfigurationError: W&B does not know how any of them was started.
     """
-    if limits.queue is None:
-        raise UsageError(f"No sweep has {render.count(len(runs), 'run')} of {project}.", "Name a --queue for them.")
     entity, _, short = project.partition("/")
     name = f"{safe_name(short, 40)}-{digest(project, limits.image or '')}"
     sweep = connection.full_name(name, None)

@@ -14,6 +14,8 @@ from submitter.selection import Selection
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from submitter.retry import Retried
 
 
@@ -37,9 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--state",
     type=click.Choice(["crashed", "failed", "killed"]),
-    default="crashed",
-    show_default=True,
-    help="With --from-wandb: the state in W&B.",
+    help="With --from-wandb: the state in W&B.  [default: crashed]",
 )
 @options.force
 @options.as_json
@@ -52,7 +52,7 @@ def retry_command(
     owner: str | None,
     selection: Selection,
     from_wandb: str | None,
-    state: str,
+    state: str | None,
     force: bool,
     as_json: bool,
     **limits: Any,
@@ -60,22 +60,36 @@ def retry_command(
     """Send again what has failed or was cancelled, as the same runs with the same W&B ids."""
     from submitter.cli import again  # noqa: PLC0415 - so that --help does not pay for boto3
 
+    if state and from_wandb is None:
+        raise errors.UsageError("--state is of runs in W&B.", "Give --from-wandb ENTITY/PROJECT, or --failed.")
+    if owner and not name:
+        raise errors.UsageError("--owner is of a sweep.", "Give its NAME, too.")
     connection = options.connect(source)
     sweep = connection.full_name(name, owner) if name else None
     what = again.Limits(**limits)
-    if from_wandb:
-        from submitter.cli.crashed import retry_crashed  # noqa: PLC0415 - as above
+    done: dict[str, Retried] = {}
+    try:
+        if from_wandb is not None:
+            from submitter.cli.crashed import retry_crashed  # noqa: PLC0415 - as above
 
-        if selection:
-            raise errors.UsageError(
-                "--from-wandb chooses the runs.", "Leave out --seed, --where, --index and --failed."
-            )
-        done = dict(retry_crashed(connection, sweep, from_wandb, state, what, force=force))
-    elif sweep is None:
-        raise errors.UsageError("`retry` needs a sweep.", "Give its NAME; `submitter list` shows them.")
-    else:
-        options.check_owner(connection, sweep, force=force)
-        done = {sweep: again.retry(connection, sweep, again.choose_by(selection), what)}
+            if selection:
+                raise errors.UsageError(
+                    "--from-wandb chooses the runs.", "Leave out --seed, --where, --index and --failed."
+                )
+            done.update(retry_crashed(connection, sweep, from_wandb, state or "crashed", what, force=force))
+        elif sweep is None:
+            raise errors.UsageError("`retry` needs a sweep.", "Give its NAME; `submitter list` shows them.")
+        else:
+            options.check_owner(connection, sweep, force=force)
+            done[sweep] = again.retry(connection, sweep, again.choose_by(selection), what)
+    except errors.SubmitterError:
+        if done:  # of several sweeps
+            _tell_all(done, as_json=as_json)
+        raise
+    _tell_all(done, as_json=as_json)
+
+
+def _tell_all(done: "Mapping[str, Retried]", *, as_json: bool) -> None:
     if as_json:
         click.echo(render.document("retry", {"sweeps": [_values(*sent) for sent in done.items()]}))
         return

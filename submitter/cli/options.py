@@ -24,12 +24,14 @@ owner = click.option(
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg] # generic in newer releases only
-    """Numbers and ranges, as `run --seeds` has them."""
+    """Numbers and ranges, as `run --seeds` has them; the empty text of a variable that is not set does not mean all."""
 
     name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NumberSet:  # noqa: ARG002 - click's signature
-        return value if isinstance(value, NumberSet) else NumberSet.parse(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NumberSet:
+        if isinstance(value, NumberSet):
+            return value
+        return NumberSet.parse(value) or self.fail("it is empty: write numbers, such as 3 or 1-3,7.", param, ctx)
 
 
 _seed = click.option(

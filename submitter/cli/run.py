@@ -136,7 +136,7 @@ def _submit(
         note("Nothing was sent.")
         return
     if new and entries:
-        tell_of_earlier(connection.status.read(order.sweep))
+        tell_of_earlier(order.sweep, connection.under_way(entries))
     outcome = connection.submit(order, entries, secrets, fresh=new, say=note)
     status = None
     if wait_poll is not None:

@@ -71,12 +71,12 @@ def _one_line(command: str) -> str:
     return f"{first[:_WIDTH]}..." if more or len(first) > _WIDTH else first
 
 
-def tell_of_earlier(status: "SweepStatus") -> None:
+def tell_of_earlier(sweep: str, going: int) -> None:
     """Say what of a sweep goes on beside what is begun afresh."""
-    if going := status.going:
+    if going:
         note(
             f"From before --new {render.count(going, 'run')} of the sweep {'has' if going == 1 else 'have'} not ended, "
-            f"and will go on beside the new ones; `submitter cancel {status.sweep}` ends all of both."
+            f"and will go on beside the new ones; `submitter cancel {sweep}` ends all of both."
         )
 
 

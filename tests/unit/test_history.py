@@ -137,13 +137,16 @@ def test_a_cancel_begins_no_generation() -> None:
     assert str(Generation(entries, "one").cancelled) == "1"
 
 
-def test_how_a_run_was_asked_for_is_told_by_its_newest_request_whether_it_was_sent_or_not() -> None:
+def test_how_a_run_is_run_is_told_by_the_newest_entry_that_sent_it_or_else_asked_for_it() -> None:
     entries = [
         entry(1, added=seeds(1, 2), slots=(slot("a", "1-2", "job"),)),
         cancel(2, "1-2"),
         entry(3, added=RunTable(), slots=(slot("b", "2", VOID),)),
+        entry(4, added=seeds(3, 4), slots=(slot("c", "3-4", VOID),)),
+        entry(5, added=RunTable(), slots=(slot("d", "3", VOID),)),
     ]
-    assert {number: request.n for number, request in Generation(entries).newest_request().items()} == {1: 1, 2: 3}
+    requests = Generation(entries).newest_request()
+    assert {number: request.n for number, request in requests.items()} == {1: 1, 2: 1, 3: 5, 4: 4}
 
 
 def test_only_the_end_of_the_newest_job_counts() -> None:

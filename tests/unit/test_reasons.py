@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from submitter.reasons import SPOT_RECLAIMED, attempts, log_streams, reason, state
+from submitter.reasons import CANCEL_REASON, SPOT_RECLAIMED, attempts, log_streams, reason, state
 
 LOST = "Host EC2 (instance i-0123456789abcdef0) terminated."
 EXITED = "Essential container in task exited"
@@ -69,15 +69,19 @@ def test_each_attempt_has_its_log_stream() -> None:
     ("job", "ended"),
     [
         ({"status": "FAILED", "statusReason": LOST}, "cancelled"),
+        ({"status": "FAILED", "statusReason": LOST, "stoppedAt": 1_000_500}, "cancelled"),
+        ({"status": "FAILED", "statusReason": LOST, "stoppedAt": 999_999}, "failed"),
+        ({"status": "FAILED", "statusReason": CANCEL_REASON, "stoppedAt": 999_999}, "cancelled"),
         ({"status": "FAILED", "statusReason": "Job was terminated", "container": {}}, "cancelled"),
         ({"status": "FAILED", "statusReason": EXITED, "container": {"exitCode": 1}}, "failed"),
         ({"status": "SUCCEEDED", "statusReason": EXITED, "container": {"exitCode": 0}}, "succeeded"),
         ({"status": "RUNNING"}, "running"),
     ],
 )
-def test_a_cancelled_run_whose_program_never_exited_is_cancelled_in_whatever_words(
+def test_a_cancelled_run_whose_program_never_exited_is_cancelled_in_whatever_words_unless_it_had_ended_before(
     job: dict[str, Any], ended: str
 ) -> None:
-    assert state(job, cancelled=True) == ended
-    assert state(job) == job["status"].lower()
-    assert (reason(job, spot=False, cancelled=True) is None) == (ended != "failed")
+    assert state(job, told=1000) == ended
+    asked = job.get("statusReason") == CANCEL_REASON
+    assert state(job) == ("cancelled" if asked else job["status"].lower())
+    assert (reason(job, spot=False, told=1000) is None) == (ended != "failed")

@@ -13,12 +13,17 @@ from submitter import plan
 from submitter.errors import UsageError
 from submitter.history import Generation
 from submitter.numbers import NumberSet
+from submitter.reasons import SPOT_RECLAIMED
 
 Killed = Callable[..., AbstractContextManager[None]]
 WaitUntil = Callable[..., Any]
 
 FIRST_IS_SHORT = "test {seed} = 1 || exec sleep 600"
 LONG = "exec sleep 600 # {seed}"
+
+
+def everything(generation: Generation) -> NumberSet:
+    return generation.table.runs().numbers
 
 
 def only(*numbers: int) -> Callable[[Generation], NumberSet]:
@@ -108,6 +113,44 @@ def test_what_aws_has_forgotten_cannot_be_ended_and_need_not(machine: Any, wait_
     machine.clock.sleep(9 * 86_400)
     assert str(machine.cancel()) == "1-2"
     assert machine.status().counts == {"unknown": 2}
+
+
+@pytest.mark.parametrize("skew", [0, 200])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_had_failed_before_a_cancel_keeps_its_own_end(
+    make_machine: Callable[..., Any], wait_until: WaitUntil, *, whole: bool, skew: float
+) -> None:
+    """A reclaimed host gives no exit code, and nor does a cancel: which of the two came first, AWS's clock tells."""
+    machine = make_machine(skew=skew)
+    machine.run(range(1, 5), command="exec sleep 600 # {seed}", attempts=1, memory_mib=3000)
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    lost = [run.number for run in machine.status(runs=True).runs if run.status == "running"]
+    for number in lost:
+        machine.server.control.reclaim(machine.run_status(number).job)
+    wait_until(lambda: machine.status().counts.get("failed") == 2 and machine.status().counts.get("running") == 2)
+    going = sorted({1, 2, 3, 4} - set(lost))
+    machine.clock.sleep(2)  # AWS's clock, as a reply shows it, has whole seconds
+    machine.cancel(everything if whole else only(lost[0], *going))
+    expected = {"failed": 2, "cancelled": 2}
+    wait_until(lambda: machine.status().over)
+    assert machine.status().counts == expected
+    runs = machine.status(runs=True).runs
+    assert {run.number: run.reason for run in runs} == dict.fromkeys(lost, SPOT_RECLAIMED) | dict.fromkeys(going)
+    machine.clock.sleep(9 * 86_400)
+    assert machine.status().counts == expected
+
+
+def test_counts_of_a_cancelled_array_that_goes_on_tell_failures_apart(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run(range(1, 5), command="exec sleep 600 # {seed}", attempts=1, memory_mib=3000)
+    wait_until(lambda: machine.status().counts.get("running") == 2)
+    lost = next(run for run in machine.status(runs=True).runs if run.status == "running")
+    machine.server.control.reclaim(lost.job)
+    wait_until(lambda: (counts := machine.status().counts).get("failed") == 1 and counts.get("running") == 2)
+    going = [run.number for run in machine.status(runs=True).runs if run.status == "running"]
+    machine.clock.sleep(2)
+    machine.cancel(only(lost.number, going[0]))
+    wait_until(lambda: machine.status().counts == {"failed": 1, "cancelled": 1, "running": 2})
+    machine.cancel()
 
 
 def test_a_sweep_that_there_is_not_cannot_be_cancelled(machine: Any) -> None:

@@ -177,6 +177,33 @@ def test_a_run_that_wandb_does_not_know_enough_of_stops_no_other_and_limits_hold
     assert "--memory=777m" in submitter("repro", sent["sweep"]).out
 
 
+def test_a_queue_that_is_missing_is_said_before_anything_is_sent(
+    submitter: Submitter, wandb_server: WandbServer
+) -> None:
+    run = ("run", "--queue", QUEUE, "--name", "exp", "--image", "trainer:1", "--no-pin", "--attempts", "1")
+    submitter(*run, "--num-seed", "2", "--command", "false # {seed}", "--wait", "--poll", "0.1")
+    shown = submitter("show", "exp", "--json").document
+    wandb_server.runs = {name: {} for name in (f"{shown['nonce']}-1", "another")}
+    refused = submitter("retry", "--from-wandb", "acme/cleanrl", "--json")
+    assert (refused.code, refused.out, refused.err.splitlines()[-1]) == (2, "", "Name a --queue for them.")
+    assert submitter("show", "exp", "--json").document == shown
+
+
+def test_what_was_sent_is_told_also_when_the_next_sweep_cannot_be(
+    submitter: Submitter, wandb_server: WandbServer, fault: Callable[..., None]
+) -> None:
+    run = ("run", "--queue", QUEUE, "--image", "trainer:1", "--no-pin", "--attempts", "1", "--num-seed", "1")
+    nonces = []
+    for name in ("one", "two"):
+        submitter(*run, "--name", name, "--command", "false # {seed}", "--wait", "--poll", "0.1")
+        nonces.append(submitter("show", name, "--json").document["nonce"])
+    wandb_server.runs = {f"{nonce}-1": {} for nonce in nonces}
+    fault("batch", "SubmitJob", "refuse", code="ClientException", message="no", skip=1, count=1)
+    refused = submitter("retry", "--from-wandb", "acme/cleanrl", "--json")
+    assert refused.code == 4
+    assert [sweep["submitted"] for sweep in refused.document["sweeps"]] == [1]
+
+
 def test_a_labmates_crashed_runs_are_left_alone(submitter: Submitter, wandb_server: WandbServer) -> None:
     run = ("run", "--queue", QUEUE, "--name", "exp", "--owner", "labmate", "--image", "trainer:1", "--no-pin")
     submitter(*run, "--command", "false # {seed}", "--wait", "--poll", "0.1")

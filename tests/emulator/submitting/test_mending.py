@@ -90,7 +90,62 @@ def test_only_what_was_not_over_is_told_to_end(submitter: Submitter, wait_until:
     command = ("run", *RUN[1:], "--name", "exp", "--command", "test {seed} = 1 || exec sleep 60")
     submitter(*command, "--num-seed", "3")
     wait_until(lambda: counts(submitter, "exp").get("succeeded") == 1)
-    assert submitter("cancel", "exp", "--yes").out.endswith("/exp: 2 runs told to end.\n")
+    done = submitter("cancel", "exp", "--yes", "--json").document
+    assert (done["cancelled"], done["runs"]) == (2, "2-3")
+
+
+def test_what_aws_has_forgotten_is_not_told_to_end(
+    submitter: Submitter, server: EmulatorServer, aws: Callable[..., Any], wait_until: Callable[..., Any]
+) -> None:
+    submitter(*RUN, "--name", "exp", "--num-seed", "2", "--command", "echo {seed}")
+    wait_until(lambda: len(aws("batch").list_jobs(jobQueue=QUEUE, jobStatus="SUCCEEDED")["jobSummaryList"]) == 1)
+    server.control.advance(9 * 86_400)
+    done = submitter("cancel", "exp", "--yes")
+    assert (done.code, done.out) == (0, "emulator/exp: nothing is left to be cancelled of 2 runs: 2 unknown.\n")
+
+
+@pytest.mark.parametrize("option", ["--seed", "--index"])
+@pytest.mark.parametrize("command", [("cancel", "exp", "--yes"), ("retry", "exp"), ("status", "exp")])
+def test_an_empty_choice_is_not_all(submitter: Submitter, command: tuple[str, ...], option: str) -> None:
+    """`--seed "$SEED"`, with a variable that is not set."""
+    submitter(*LONG)
+    refused = submitter(*command, option, "")
+    assert (refused.code, refused.out) == (2, "")
+    assert "it is empty: write numbers, such as 3 or 1-3,7." in refused.err
+    assert "cancelled" not in counts(submitter, "exp")
+
+
+def test_none_that_has_failed_is_no_error_but_for_repro(submitter: Submitter) -> None:
+    submitter(*RUN, "--name", "exp", "--num-seed", "2", "--command", "echo {seed}", *WAITING)
+    assert submitter("status", "exp", "--failed", "--json").document["runs"] == []
+    assert submitter("logs", "exp", "--failed").code == 0
+    assert "nothing is left to be cancelled" in submitter("cancel", "exp", "--failed").out
+    refused = submitter("repro", "exp", "--failed")
+    assert (refused.code, refused.err) == (
+        2,
+        "Error: None of these runs has failed or was cancelled.\nLeave out --failed.\n",
+    )
+
+
+def test_an_owner_that_contradicts_the_name_is_refused(submitter: Submitter) -> None:
+    submitter(*LONG)
+    refused = submitter("cancel", "emulator/exp", "--owner", "somebody", "--yes")
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "Error: emulator/exp is not somebody's.")
+    assert submitter("status", "emulator/exp", "--owner", "emulator").code == 0
+    for line in (("--owner", "somebody", "--from-wandb", "a/b"), ("exp", "--state", "killed"), ("--from-wandb", "")):
+        assert submitter("retry", *line).code == 2
+    assert "cancelled" not in counts(submitter, "exp")
+
+
+def test_what_a_refused_retry_asked_for_is_not_what_the_run_was_given(
+    submitter: Submitter, fault: Callable[..., None]
+) -> None:
+    submitter(*FAIL_2, *WAITING)
+    fault("batch", "SubmitJob", "refuse", code="ClientException", message="no", count=1)
+    assert submitter("retry", "exp", "--image", "other:9").code == 4
+    assert " trainer:1 " in submitter("repro", "exp", "--seed", "2").out
+    assert submitter("retry", "exp").code == 0
+    assert submitter("status", "exp", "--seed", "2", "--json").document["runs"][0]["image"] == "trainer:1"
 
 
 @pytest.mark.parametrize("chosen", [(), ("--seed", "2")])

@@ -128,6 +128,24 @@ def test_counts_lag_as_awss_summary_of_an_array_does_and_each_runs_status_does_n
     assert machine.status().counts == {"running": 2}
 
 
+def test_counts_of_told_runs_are_theirs(machine: Any, submitter: Callable[..., Any], wait_until: WaitUntil) -> None:
+    machine.server.control.delay_summaries(3600)
+    machine.run([1, 2], command="exec sleep 600 # {seed}")
+    wait_until(lambda: machine.statuses() == ["running", "running"])
+    assert submitter("status", "ada/first", "--runs", "--json").document["counts"] == {"running": 2}
+
+
+def test_reasons_that_the_ledger_does_not_keep_are_awss_own_while_it_has_them(
+    machine: Any, wait_until: WaitUntil
+) -> None:
+    seeds = range(1, 25)
+    machine.run(seeds, command="exit {seed}", attempts=1)
+    wait_until(lambda: machine.status().over, seconds=60)
+    assert [run.reason for run in machine.status(runs=True).runs] == [f"exit code {seed}" for seed in seeds]
+    machine.clock.sleep(9 * 86_400)
+    assert sum(run.reason is None for run in machine.status(runs=True).runs) == 4
+
+
 def test_a_reclaimed_run_says_so_in_its_next_attempt(machine: Any, wait_until: WaitUntil) -> None:
     machine.run([1], command="sleep 600; echo {seed}")
     job = machine.run_status(1).job
