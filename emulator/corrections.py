@@ -5,9 +5,8 @@ moto gets right can be taken out.
 """
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.calls import read_members
 from emulator.replies import error_reply
@@ -28,6 +27,8 @@ _RETENTION_DAYS = frozenset(
 )
 # Source: "AWS Secrets Manager quotas", AWS Secrets Manager user guide: labels attached across all versions of a secret.
 _MOST_LABELS = 20
+# Source: TransactWriteItems, "ClientRequestToken", Amazon DynamoDB API reference: ten minutes.
+_TOKEN_SECONDS = 600
 
 
 class Corrected:
@@ -41,7 +42,7 @@ class Corrected:
     def __init__(self, moto: "WSGIApplication", regions: "Regions") -> None:
         self._moto = moto
         self._regions = regions
-        self._tables = threading.Lock()
+        self._transactions: dict[tuple[str, str], tuple[float, Members]] = {}
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Serve a request, or refuse it as AWS would."""
@@ -51,13 +52,34 @@ class Corrected:
                 rule(self._regions.account(call.region), read_members(environ, environ["wsgi.input"].getvalue()))
             except ApiError as error:
                 return error_reply(call.service, error.code, error.message, error.status, start_response)
-        if call.service == "dynamodb":
-            # A condition holds until its write is made, and what a transaction takes back nobody has seen: not so in
-            # moto, whose requests run side by side.
-            with self._tables:
-                return list(self._moto(environ, start_response))
+        if call.operation == "TransactWriteItems":
+            return self._transaction(call, environ, start_response)
         reply = self._moto(environ, start_response)
         return map(_as_a_user, reply) if call.operation == "GetCallerIdentity" else reply
+
+    def _transaction(
+        self, call: "Call", environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Make a transaction once, however often it is sent with its token; moto takes no notice of that."""
+        members = read_members(environ, environ["wsgi.input"].getvalue())
+        key = call.region, str(members.get("ClientRequestToken"))
+        made = self._transactions.get(key)
+        if made and call.time <= made[0] + _TOKEN_SECONDS:
+            if made[1] == members:
+                start_response("200 OK", [("Content-Type", "application/x-amz-json-1.0")])
+                return [b"{}"]
+            words = "The token has been used with other parameters."
+            return error_reply(call.service, "IdempotentParameterMismatchException", words, 400, start_response)
+        statuses: list[str] = []
+
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            statuses.append(status)
+            return start_response(status, headers, *more)
+
+        reply = list(self._moto(environ, start))
+        if statuses[-1].startswith("200") and "ClientRequestToken" in members:
+            self._transactions[key] = call.time, members
+        return reply
 
 
 def _as_a_user(data: bytes) -> bytes:

@@ -159,3 +159,26 @@ def test_a_bucket_that_refuses_plain_http_can_be_used(aws: Aws) -> None:
     s3.put_bucket_policy(Bucket="artifacts", Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
     s3.put_object(Bucket="artifacts", Key="k", Body=b"v")
     assert s3.get_object(Bucket="artifacts", Key="k")["Body"].read() == b"v"
+
+
+def test_a_transaction_is_made_once_for_its_token(server: EmulatorServer, aws: Aws) -> None:
+    """boto3 sends it again when the reply is lost; by then what it has made may have been changed or deleted."""
+    table = aws("dynamodb")
+    table.create_table(
+        TableName="t",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+    )
+    put = {"TableName": "t", "Item": {"k": {"S": "a"}}, "ConditionExpression": "attribute_not_exists(k)"}
+    request: dict[str, Any] = {"TransactItems": [{"Put": put}], "ClientRequestToken": "token"}
+    table.transact_write_items(**request)
+    table.transact_write_items(**request)
+    table.delete_item(TableName="t", Key={"k": {"S": "a"}})
+    table.transact_write_items(**request)
+    assert table.scan(TableName="t")["Items"] == []
+    other = {**request, "TransactItems": [{"Put": {**put, "Item": {"k": {"S": "b"}}}}]}
+    assert refusal(table.transact_write_items, **other).startswith("IdempotentParameterMismatchException")
+    server.control.advance(601)
+    table.transact_write_items(**other)
+    assert table.scan(TableName="t")["Items"] == [{"k": {"S": "b"}}]
