@@ -8,8 +8,8 @@ older submitter can read a newer stack. Standard library only: a reader must not
 import hashlib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import MappingProxyType
-from typing import Any, Final
+from types import MappingProxyType, UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 SCHEMA_VERSION: Final = 1
 
@@ -119,7 +119,8 @@ def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
     """Read the contract from a stack's outputs, as `pulumi stack output --json` prints them.
 
     Raises:
-        ContractError: Not a contract, another version, a missing key, or a value that Pulumi has masked.
+        ContractError: Not a contract, another version, a missing key, or a value that Pulumi has masked or that is
+            of another kind.
     """
     if "schema_version" not in outputs:
         raise ContractError(f"These are not outputs of an rl-batch stack: schema_version is missing. {_DEPLOY_AGAIN}")
@@ -130,18 +131,26 @@ def from_outputs(outputs: Mapping[str, Any]) -> StackOutputs:
             "Install the submitter that the stack was deployed with, or run `pulumi up` from this one."
         )
     values = _known(outputs, StackOutputs, "The contract in the stack's outputs")
-    queues = values["queues"]
-    if not isinstance(queues, Mapping) or not all(isinstance(queue, Mapping) for queue in queues.values()):
-        raise ContractError(f"The stack's output `queues` is not a table of queues. {_DEPLOY_AGAIN}")
     values["queues"] = MappingProxyType(
-        {name: Queue(**_known(queue, Queue, f"Queue {name}")) for name, queue in queues.items()}
+        {name: Queue(**_known(queue, Queue, f"Queue {name}")) for name, queue in values["queues"].items()}
     )
     values["queue_names"] = tuple(values["queue_names"])
     return StackOutputs(**values)
 
 
+def _is_of(value: object, kind: object) -> bool:
+    """Tell whether a value of JSON can be a key's whose annotation this is."""
+    if isinstance(kind, UnionType):
+        return any(_is_of(value, one) for one in get_args(kind))
+    if get_origin(kind) is tuple:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    if get_origin(kind) is Mapping:
+        return isinstance(value, Mapping) and all(isinstance(one, Mapping) for one in value.values())
+    return type(value) is kind
+
+
 def _known(values: Mapping[str, Any], contract: type[StackOutputs | Queue], where: str) -> dict[str, Any]:
-    """Return the contract's keys out of `values`; those without a default are all there, and none is masked."""
+    """Return the contract's keys out of `values`: those without a default are all there, none is masked or odd."""
     needed = {field.name for field in fields(contract) if field.default is MISSING}
     if missing := sorted(needed - values.keys()):
         raise ContractError(f"{where} lacks {', '.join(missing)}. {_DEPLOY_AGAIN}")
@@ -151,4 +160,7 @@ def _known(values: Mapping[str, Any], contract: type[StackOutputs | Queue], wher
             f"{where} has {', '.join(masked)} masked: read them with "
             "`pulumi stack output --json --show-secrets`, or stop marking configuration as secret that is none."
         )
+    kinds = get_type_hints(contract)
+    if odd := sorted(key for key, value in known.items() if not _is_of(value, kinds[key])):
+        raise ContractError(f"{where} has something else than it should as {', '.join(odd)}. {_DEPLOY_AGAIN}")
     return known

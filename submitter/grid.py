@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from submitter.errors import UsageError
 from submitter.sweep import Row
+from submitter.texts import is_text
 
 _AXIS_NAME: Final = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9_.@/+-]*", re.ASCII)
 _VALUE: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|(?!")([^,]*?))\s*(?=,|\Z)')
@@ -63,7 +64,7 @@ def check_value(name: str, value: str) -> str:
     Raises:
         UsageError: It holds what no program can get as an argument.
     """
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if not is_text(value):
         raise UsageError(f"A value of {name} is not valid text: {value!r}.", "Write it in UTF-8, without NUL.")
     return value
 

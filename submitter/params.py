@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -14,6 +15,7 @@ from submitter.sweep import Row
 from submitter.template import SEED
 
 _HOW_JSON: Final = 'Write one object a line, such as {"env-id": "CartPole-v1", "learning-rate": 0.001}.'
+_HOW_NAMED: Final = "Name parameters as the program does, without the dashes: letters, digits and _.@/+-."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +59,14 @@ def parse_params(text: str, file: str) -> Params:
     if not lines:
         raise UsageError(f"{file} has no runs.", "Write one a line; a CSV file has the parameters' names above them.")
     names = [name for name in lines[0].values if name != SEED]
-    for name in names:
-        check_axis_name(name)
+    with _refusals_of(file, lines[0].number if as_json else 1, _HOW_NAMED):
+        for name in names:
+            check_axis_name(name)
     pairs: dict[tuple[Row, int | None], None] = {}
     for line in lines:
-        row = tuple(check_value(name, line.values[name]) for name in names)
-        pairs[row, _seed(line, file)] = None
+        with _refusals_of(file, line.number):
+            row = tuple(check_value(name, line.values[name]) for name in names)
+            pairs[row, _seed(line)] = None
     return Params(
         file=file,
         axes=tuple(names),
@@ -72,12 +76,26 @@ def parse_params(text: str, file: str) -> Params:
     )
 
 
-def _seed(line: _Line, file: str) -> int | None:
+@contextmanager
+def _refusals_of(file: str, line: int, remedy: str | None = None) -> Iterator[None]:
+    """Say where in a file it is what is refused, with another remedy where the one for the command line is of no use.
+
+    Raises:
+        UsageError: It was refused.
+    """
+    try:
+        yield
+    except UsageError as error:
+        words = error.message[0].lower() + error.message[1:].removesuffix(".")
+        _refuse(file, line, words, remedy or error.remedy)
+
+
+def _seed(line: _Line) -> int | None:
     if (text := line.values.get(SEED)) is None:
         return None
     seeds = parse_seeds(text) if text.strip().isdecimal() else None
     if seeds is None:
-        _refuse(file, line.number, f"{text!r} is not a seed", "Write a whole number, or leave the column out.")
+        raise UsageError(f"{text!r} is not a seed.", "Write a whole number, or leave the column out.")
     return seeds.values[0]
 
 
@@ -108,6 +126,8 @@ def _json_lines(text: str, file: str) -> Iterator[_Line]:
             values = json.loads(line, object_pairs_hook=list, parse_float=str, parse_int=str)
         except json.JSONDecodeError as error:
             _refuse(file, number, f"it is not JSON: {error.msg}", _HOW_JSON)
+        except RecursionError:
+            _refuse(file, number, "its brackets are nested too deeply", _HOW_JSON)
         if not line.lstrip().startswith("{"):
             _refuse(file, number, "it is no JSON object", _HOW_JSON)
         found = _texts(values, file, number)
@@ -129,5 +149,5 @@ def _texts(pairs: Sequence[tuple[str, Any]], file: str, number: int) -> dict[str
     return texts
 
 
-def _refuse(file: str, line: int, what: str, remedy: str) -> NoReturn:
+def _refuse(file: str, line: int, what: str, remedy: str | None) -> NoReturn:
     raise UsageError(f"Line {line} of {file}: {what}.", remedy)

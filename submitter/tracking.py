@@ -8,9 +8,10 @@ import netrc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from submitter.errors import ConfigurationError, UsageError
+from submitter.grid import check_value
 from submitter.provenance import Commit
 from submitter.shelltext import read
 
@@ -40,9 +41,10 @@ def api_key(given: str | None, command: str, environment: Mapping[str, str]) -> 
 
     Raises:
         ConfigurationError: There is none, and the command tracks its runs.
+        UsageError: WANDB_BASE_URL is no URL.
     """
     url = environment.get(_BASE_URL) or _DEFAULT_URL
-    host, needed = urlsplit(url).hostname or "", tracks(command)
+    host, needed = _split(url).hostname or "", tracks(command)
     key = given or environment.get(API_KEY) or _from_netrc(host, environment, needed=needed)
     if key is None and needed:
         log_in = "wandb login" if url == _DEFAULT_URL else f"wandb login --host {url}"
@@ -65,14 +67,23 @@ def variables(
         more_tags: Further tags.
 
     Raises:
-        UsageError: The server's URL has a password in it.
+        UsageError: The server's URL has a password in it, or a variable is no text.
     """
     passed = {variable: environment[variable] for variable in _PASSED_ON if environment.get(variable)}
-    if "@" in urlsplit(passed.get(_BASE_URL, "")).netloc:
+    for variable in (*_PASSED_ON, _TAGS):
+        check_value(variable, environment.get(variable, ""))
+    if "@" in _split(passed.get(_BASE_URL, "")).netloc:
         raise UsageError(f"{_BASE_URL} has a user or password in it, and every job would show it.", "Leave it out.")
     tags = [tag for tag in environment.get(_TAGS, "").split(",") if tag]
     tags += [name, *([f"git-{commit.id[:12]}"] if commit else []), *more_tags]
     return passed | {_TAGS: ",".join(dict.fromkeys(tag[:_MAX_TAG] for tag in tags))}
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"{_BASE_URL} is not a URL: {error}.", f"Write it like {_DEFAULT_URL}.") from error
 
 
 def _from_netrc(host: str, environment: Mapping[str, str], *, needed: bool) -> str | None:
@@ -82,7 +93,7 @@ def _from_netrc(host: str, environment: Mapping[str, str], *, needed: bool) -> s
         entry = netrc.netrc(str(path)).hosts.get(host)
     except FileNotFoundError:
         return None
-    except (OSError, netrc.NetrcParseError):
+    except (OSError, UnicodeDecodeError, netrc.NetrcParseError):
         if not needed:
             return None
         # Not chained: a message about what is not understood there may show a password.

@@ -6,12 +6,13 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
 from submitter import errors
 from submitter.stack import StackSource
+from submitter.texts import is_text
 
 _COMMANDS: Final = {
     "run": ("submitter.cli.run", "Submit the runs of a sweep that are not submitted yet."),
@@ -85,30 +86,34 @@ def main() -> None:
     # boto3 and its models are a few hundred thousand objects that stay; looking through them for garbage time and again
     # takes a twentieth of a short command.
     gc.set_threshold(20_000, 50, 100)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever has started this
+            nowhere = Path(os.devnull).open("r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115 - to stay
+            setattr(sys, name, nowhere)
     sys.exit(execute(sys.argv[1:]))
 
 
 def execute(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors are told on standard error."""
     try:
+        _check_texts(arguments)
         returned = group.main(arguments, prog_name="submitter", standalone_mode=False)
     except click.exceptions.Abort:
         return errors.EXIT_INTERRUPTED
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return errors.EXIT_USAGE
+        return _fail(error.format_message(), None, errors.EXIT_USAGE, title="")
     except click.ClickException as error:
         return _fail(error.format_message(), _usage_remedy(error), error.exit_code)
     except BrokenPipeError:
-        # The reader has gone away (`submitter list | head`): say nothing, also not when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone away (`submitter list | head`): say nothing.
+        _silence(sys.stdout)
         return errors.EXIT_RUNS_FAILED
     except errors.SubmitterError as error:
         return _fail(error.message, error.remedy, error.exit_code)
     except Exception as error:
-        if (explained := _explain_aws(error)) is None:
+        if (explained := _explain_output(error) or _explain_aws(error)) is None:
             raise
         return _fail(explained.message, explained.remedy, explained.exit_code)
     return returned if isinstance(returned, int) else errors.EXIT_DONE
@@ -120,17 +125,54 @@ def _usage_remedy(error: click.ClickException) -> str | None:
     return None
 
 
+def _check_texts(arguments: list[str]) -> None:
+    """Check that what was typed, or stands in variables for it, is text: neither AWS nor a terminal takes other bytes.
+
+    Raises:
+        UsageError: It is not.
+    """
+    for text in (*arguments, *(value for name, value in os.environ.items() if name.startswith("SUBMITTER_"))):
+        if not is_text(text):
+            raise errors.UsageError(f"{text!r} is not text in UTF-8.", "Write it in UTF-8, names of files too.")
+
+
+def _explain_output(error: Exception) -> errors.SubmitterError | None:
+    """Put it into words that standard output cannot be written to; None for anything else."""
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    if not isinstance(error, OSError) or frame.f_code is not click.echo.__code__:
+        return None
+    if frame.f_locals["file"].fileno() != sys.stdout.fileno():
+        return None
+    _silence(sys.stdout)
+    return errors.ConfigurationError(
+        f"Standard output cannot be written to: {error.strerror}.",
+        "What the command does may be done already; typed again, `run` submits nothing twice.",
+    )
+
+
+def _silence(stream: TextIO) -> None:
+    from submitter.cli.output import silence  # noqa: PLC0415 - rarely needed
+
+    silence(stream)
+
+
 def _explain_aws(error: Exception) -> errors.SubmitterError | None:
     """Put an error of boto3 into words; None for a bug of ours. Imports nothing unless boto3 was in use."""
     if "botocore" not in sys.modules:
         return None
+    if type(error) is ValueError and str(error).startswith("Invalid endpoint: "):  # botocore has no class for it
+        return errors.ConfigurationError(
+            f"{error} is no address of AWS.", "Correct AWS_ENDPOINT_URL, or endpoint_url in the AWS config file."
+        )
     from submitter.aws_errors import explain  # noqa: PLC0415 - boto3's exceptions are imported only when it was in use
 
     return explain(error)
 
 
-def _fail(message: str, remedy: str | None, exit_code: int) -> int:
-    click.echo(f"Error: {message}", err=True)
+def _fail(message: str, remedy: str | None, exit_code: int, *, title: str = "Error: ") -> int:
+    from submitter.cli.output import note  # noqa: PLC0415 - so that what succeeds quickly does not pay for it
+
+    note(message, prefix=title)
     if remedy:
-        click.echo(remedy, err=True)
+        note(remedy)
     return exit_code

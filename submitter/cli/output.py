@@ -1,8 +1,9 @@
 """What several commands tell: notes on standard error, counts, and a status for scripts."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,8 +16,21 @@ if TYPE_CHECKING:
 
 
 def note(text: str, *, prefix: str = "") -> None:
-    """Tell a person something that is no result: on standard error."""
-    click.echo(f"{prefix}{text}", err=True)
+    """Tell a person something that is no result: on standard error.
+
+    Where that cannot be written to, as on a full disk, what the command does goes on without.
+    """
+    try:
+        click.echo(f"{prefix}{text}", err=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Send to nowhere what a stream could not write and what is written to it yet, also when Python flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def agreed(question: str, *, why: str) -> bool:

@@ -60,7 +60,15 @@ def test_keys_of_a_later_stack_are_ignored() -> None:
     [
         ({"schema_version": 2}, "version 2"),
         ({"secret_arn": "[secret]"}, "secret_arn masked"),
-        ({"queues": ["c5a-large-spot"]}, "not a table of queues"),
+        ({"queues": ["c5a-large-spot"]}, "has something else than it should as queues"),
+        ({"queues": {"c5a-large-spot": 1}}, "has something else than it should as queues"),
+        ({"queue_names": 3}, "as queue_names"),
+        ({"queue_names": [3]}, "as queue_names"),
+        ({"region": None, "account_id": 123}, "The contract .* as account_id, region"),
+        ({"artifacts_bucket": 1}, "as artifacts_bucket"),
+        ({"queues": {"c5a-large-spot": {**QUEUE, "memory_mib": None}}}, "Queue c5a-large-spot .* as memory_mib"),
+        ({"queues": {"c5a-large-spot": {**QUEUE, "gpus": True}}}, "Queue c5a-large-spot .* as gpus"),
+        ({"queues": {"c5a-large-spot": {**QUEUE, "fair_share": 1}}}, "Queue c5a-large-spot .* as fair_share"),
         ({"queues": {"c5a-large-spot": {"name": "c5a-large-spot"}}}, "Queue c5a-large-spot lacks"),
     ],
 )

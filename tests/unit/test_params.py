@@ -106,7 +106,10 @@ def test_another_sweeps_runs_stand_for_those_that_are_not_given() -> None:
         ("a,b\n1\n", "r.csv", "Line 2 of r.csv: it has 1 values, and the header has 2 names."),
         ("a,a\n1,2\n", "r.csv", "Line 1 of r.csv: a is there twice."),
         ('a\n"1\n', "r.csv", "Line 2 of r.csv: unexpected end of data."),
-        ("--lr\n1\n", "r.csv", "'--lr' is not a name for an axis."),
+        ("--lr\n1\n", "r.csv", "Line 1 of r.csv: '--lr' is not a name for an axis."),
+        ('\n{"a b": 1}', "r.jsonl", "Line 2 of r.jsonl: 'a b' is not a name for an axis."),
+        (f"seed\n1\n{10**20}\n", "r.csv", f"Line 3 of r.csv: {10**20} is too large."),
+        ('{"a": 1}\n{"a": ' + "[" * 100_000, "r.jsonl", "Line 2 of r.jsonl: its brackets are nested too deeply."),
         ("seed\nx\n", "r.csv", "Line 2 of r.csv: 'x' is not a seed."),
         ('{"a": 1}\n{"b": 1}', "r.jsonl", "Line 2 of r.jsonl: its parameters differ from the first line's by a, b."),
         ('{"a": [1]}', "r.jsonl", "Line 1 of r.jsonl: a is no single value."),
@@ -114,7 +117,7 @@ def test_another_sweeps_runs_stand_for_those_that_are_not_given() -> None:
         ('{"a": 1, "a": 2}', "r.jsonl", "Line 1 of r.jsonl: a is there twice."),
         ("[1]", "r.jsonl", "Line 1 of r.jsonl: it is no JSON object."),
         ('{"a": 1', "r.jsonl", "Line 1 of r.jsonl: it is not JSON: Expecting ',' delimiter."),
-        ('{"a": "\\u0000"}', "r.jsonl", "A value of a is not valid text: '\\x00'."),
+        ('{"a": "\\u0000"}', "r.jsonl", "Line 1 of r.jsonl: a value of a is not valid text: '\\x00'."),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_with_its_line(text: str, file: str, sentence: str) -> None:
@@ -122,6 +125,7 @@ def test_a_file_that_cannot_be_meant_is_refused_with_its_line(text: str, file: s
         parse_params(text, file)
     assert refusal.value.message == sentence
     assert refusal.value.remedy
+    assert "--grid" not in refusal.value.remedy
 
 
 @pytest.mark.parametrize(

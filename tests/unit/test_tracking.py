@@ -85,6 +85,28 @@ def test_a_netrc_file_that_cannot_be_read_stops_nobody_who_does_not_track(home: 
     assert api_key(None, "python train.py", {}) is None
 
 
+def test_a_netrc_file_that_is_no_text_is_one_that_cannot_be_read(home: Path) -> None:
+    (home / ".netrc").write_bytes(b"machine example.org login user password caf\xe9\n")
+    assert api_key(None, "python train.py", {}) is None
+    with pytest.raises(ConfigurationError, match="cannot be read as a netrc file"):
+        api_key(None, TRACKED, {})
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_no_url_of_a_server_is_refused() -> None:
+    environment = {"WANDB_BASE_URL": "http://[bad"}
+    with pytest.raises(UsageError, match="WANDB_BASE_URL is not a URL"):
+        api_key("given", TRACKED, environment)
+    with pytest.raises(UsageError, match="WANDB_BASE_URL is not a URL"):
+        variables(environment, name="train-1", commit=None)
+
+
+@pytest.mark.parametrize("variable", ["WANDB_PROJECT", "WANDB_TAGS"])
+def test_a_variable_that_is_no_text_is_refused(variable: str) -> None:
+    with pytest.raises(UsageError, match=f"A value of {variable} is not valid text"):
+        variables({variable: "\udcff"}, name="train-1", commit=None)
+
+
 def test_a_server_with_a_password_in_its_url_is_refused_for_jobs_would_show_it() -> None:
     with pytest.raises(UsageError, match="WANDB_BASE_URL has a user or password in it") as refused:
         variables({"WANDB_BASE_URL": "https://ada:hunter2@wandb.example.org"}, name="train-1", commit=None)

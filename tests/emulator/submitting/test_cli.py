@@ -131,6 +131,16 @@ def test_what_cannot_work_is_one_sentence_and_changes_nothing(
     assert len(calls(server, "batch")) == before
 
 
+@pytest.mark.parametrize("address", ["garbage", "http://"])
+def test_what_is_no_address_of_aws_is_one_sentence(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    refused = submitter("list")
+    assert refused.code == 3
+    assert refused.err.startswith(f"Error: Invalid endpoint: {address} is no address of AWS.")
+
+
 def test_lists_and_tables_are_for_people_and_json_for_scripts(submitter: Submitter) -> None:
     submitter(*ECHO)
     (listed,) = submitter("list", "--json").document["sweeps"]
