@@ -13,6 +13,7 @@ from submitter.history import RETRY, Choose, Entry, Generation, Place
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec, default_attempts, job_definition
 from submitter.reasons import FINAL
+from submitter.render import count
 from submitter.request import find_queue, share_identifier
 from submitter.sending import Sender
 from submitter.submission import Order, draft
@@ -146,7 +147,7 @@ class Retry:
             if places := self._sender.undecided(generation, wanted):
                 self._sender.look(places)
             elif ending:
-                self._sender.wait(f"{len(ending):,} cancelled runs have not ended yet: waiting until they have.")
+                self._sender.wait(f"Waiting until what was cancelled has ended: {count(len(ending), 'run')}.")
             else:
                 return self._outcome(generation, wanted)
             self._reader.read(self._sweep)

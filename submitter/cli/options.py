@@ -110,8 +110,9 @@ def check_owner(connection: "Connection", sweep: str, *, force: bool) -> None:
     """Refuse to change somebody else's sweep, unless that is meant.
 
     Raises:
-        UsageError: The sweep, owner/name, is not the caller's.
+        UsageError: The sweep, owner/name, is not the caller's, or there is none.
     """
     owner = sweep.partition("/")[0]
     if owner != connection.caller and not force:
+        connection.generation(sweep, None)  # nobody's is nobody else's
         raise UsageError(f"The sweep {sweep} is {owner}'s, and you are {connection.caller}.", "Add --force to go on.")

@@ -202,6 +202,7 @@ def test_somebody_elses_sweep_needs_force(submitter: Submitter, server: Emulator
     refused = submitter(command, "exp", "--owner", "labmate", *yes)
     assert refused.code == 2
     assert "The sweep labmate/exp is labmate's" in refused.err
+    assert submitter(command, "labmate/none", *yes).err.startswith("Error: There is no sweep labmate/none.")
     assert [call.operation for call in server.control.record.calls("batch")] == before
     assert submitter(command, "labmate/exp", "--force", *yes).code == 0
 
