@@ -35,14 +35,18 @@ def explain(error: Exception) -> SubmitterError | None:
             return ConfigurationError(f"{error}.", "Set AWS_PROFILE to one that `aws configure list-profiles` shows.")
         case aws.NoRegionError():
             return ConfigurationError("There is no AWS region.", "Set AWS_DEFAULT_REGION.")
-        case aws.TokenRetrievalError() | aws.SSOTokenLoadError() | aws.UnauthorizedSSOTokenError():
+        case aws.TokenRetrievalError() | aws.SSOError() | aws.LoginError():
             return ConfigurationError("The AWS login has expired.", _LOG_IN)
+        case aws.CredentialRetrievalError() | aws.MetadataRetrievalError() | aws.RefreshWithMFAUnsupportedError():
+            return ConfigurationError(f"There are no AWS credentials to be had now: {_on_one_line(error)}", _LOG_IN)
         case aws.ClientError():
             return _explain_refusal(error)
         case aws.HTTPClientError() | aws.ConnectionError():
-            return AwsError(f"AWS cannot be reached: {error}", "Check the network, then type the same command again.")
+            return AwsError(
+                f"AWS cannot be reached: {_on_one_line(error)}", "Check the network, then type the same command again."
+            )
         case aws.BotoCoreError():
-            return AwsError(f"The call to AWS failed: {error}")
+            return AwsError(f"The call to AWS failed: {_on_one_line(error)}")
         case _:
             return None
 
@@ -66,13 +70,18 @@ def passing(error: Exception) -> SubmitterError | None:
         case aws.ClientError() if is_throttling(error) or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
             return AwsError(f"AWS does not answer {error.operation_name} at present ({error_code(error)}).")
         case aws.HTTPClientError() | aws.ConnectionError():
-            return AwsError(f"AWS cannot be reached: {error}.")
+            return AwsError(f"AWS cannot be reached: {_on_one_line(error)}.")
         case aws.ClientError() if error_code(error) not in _EXPIRED | _BAD_CREDENTIALS:
             return None
         case aws.ProfileNotFound() | aws.NoRegionError():
             return None
     explained = explain(error)
     return explained if isinstance(explained, ConfigurationError) else None
+
+
+def _on_one_line(error: Exception) -> str:
+    """Return an error's words without the line ends of the program that they come from."""
+    return " ".join(str(error).split())
 
 
 def _explain_refusal(error: aws.ClientError) -> SubmitterError:
@@ -87,6 +96,15 @@ def _explain_refusal(error: aws.ClientError) -> SubmitterError:
             f"AWS refused {call}: {words}",
             "Ask for the policy in the stack's output submitter_policy_arn to be attached to you; `prune` is for "
             "those who deploy the stack.",
+        )
+    if is_throttling(error):
+        return AwsError(
+            f"AWS was called too often, and refused {call}: {words}",
+            "Wait a minute, then type the same command again: nothing is sent twice.",
+        )
+    if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
+        return AwsError(
+            f"AWS failed at {call}: {words}", "Type the same command again after a while: nothing is sent twice."
         )
     if code == "ResourceNotFoundException":
         return AwsError(

@@ -24,12 +24,23 @@ def refusal(code: str, status: int = 400) -> aws.ClientError:
         aws.NoRegionError(),
         refusal("ExpiredTokenException"),
         refusal("UnrecognizedClientException"),
+        aws.CredentialRetrievalError(provider="custom-process", error_msg="no\nlog-in\n"),
+        aws.MetadataRetrievalError(error_msg="timed out"),
+        aws.LoginRefreshRequired(),
     ],
 )
 def test_what_is_wrong_with_the_credentials_comes_with_a_remedy(error: Exception) -> None:
     explained = explain(error)
     assert isinstance(explained, ConfigurationError)
     assert explained.remedy
+    assert "\n" not in explained.message
+
+
+@pytest.mark.parametrize("error", [refusal("ThrottlingException"), refusal("InternalServerError", 500)])
+def test_what_may_pass_is_to_be_typed_again(error: Exception) -> None:
+    explained = explain(error)
+    assert isinstance(explained, AwsError)
+    assert "ype the same command again" in str(explained.remedy)
 
 
 def test_a_refused_call_is_named_with_awss_own_words_and_the_policy_that_allows_it() -> None:
@@ -59,6 +70,7 @@ def test_a_bug_of_ours_is_not_explained_away() -> None:
         refusal("ExpiredTokenException", 403),
         aws.EndpointConnectionError(endpoint_url="http://127.0.0.1:1"),
         aws.TokenRetrievalError(provider="sso", error_msg="it has expired"),
+        aws.CredentialRetrievalError(provider="custom-process", error_msg="no log-in"),
         aws.NoCredentialsError(),
     ],
 )
