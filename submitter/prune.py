@@ -75,22 +75,25 @@ class Pruning:
     def take_away(self, unneeded: Unneeded, *, now: float, older_than: float | None) -> Unneeded:
         """Take away what is unneeded also when looked at again, since people submit while somebody thinks it over.
 
+        What somebody comes to need at this very moment: a label is given back (:meth:`SecretStore.remove`), a
+        definition is registered again by their `run`, and a sweep is forgotten only as it was read, or nobody would
+        know of the jobs that were sent since. Labels go first, so that the look is as young as can be.
+
         Returns:
             What is gone.
         """
         sweeps = self._ledger.all_entries()
         again = self._look(sweeps, now=now, older_than=older_than)
+        labels = [one for one in unneeded.labels if one in again.labels]
+        removed = self._secrets.remove(labels, lambda: self.labels_in_use(now)) if labels else set()
         old = [one for one in unneeded.sweeps if one in again.sweeps]
         gone = Unneeded(
             definitions=tuple(one for one in unneeded.definitions if one in again.definitions),
-            labels=tuple(one for one in unneeded.labels if one in again.labels),
-            # What somebody has submitted to since it was read stays, or nobody would know of those jobs.
+            labels=tuple(one for one in labels if one in removed),
             sweeps=tuple(one for one in old if self._ledger.forget(one, sweeps[one])),
         )
         for definition in gone.definitions:
             self._batch.deregister(definition)
-        for label in gone.labels:
-            self._secrets.remove(label)
         return gone
 
     def _unfinished(self, sweeps: Mapping[str, Sequence[Entry]], now: float) -> dict[str, list[Entry]]:

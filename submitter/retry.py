@@ -100,7 +100,7 @@ class Retry:
         batch: The account's.
         reader: Reads how the sweep stands.
         clock: This machine's.
-        ready: Called when runs are due and the ledger has them, before anything is sent.
+        ready: Called with each entry when the ledger has it, before anything is sent.
         say: Told, in sentences, what the user waits for.
     """
 
@@ -115,7 +115,7 @@ class Retry:
         batch: "Batch",
         reader: "StatusReader",
         clock: "Clock",
-        ready: Callable[[], None] | None = None,
+        ready: Callable[[Entry], None] | None = None,
         say: Callable[[str], None],
     ) -> None:
         self._sweep, self._choose, self._changes, self._contract = sweep, choose, changes, contract

@@ -124,7 +124,7 @@ class SecretStore:
         Raises:
             ConfigurationError: All labels that the secret may have are in use.
         """
-        versions = self._client.describe_secret(SecretId=self._arn).get("VersionIdsToStages", {})
+        versions = self._stages()
         if secrets.label in versions.get(secrets.version_id, ()):
             return
         labels = {label for found in versions.values() for label in found}
@@ -133,7 +133,7 @@ class SecretStore:
                 f"The secret's label {secrets.label} is taken by other values.", "Make a new W&B key, and log in again."
             )
         if len(labels) >= _MAX_LABELS:
-            self._make_room(labels_in_use())
+            self._make_room(labels_in_use)
         reply = self._client.put_secret_value(
             SecretId=self._arn,
             ClientRequestToken=secrets.version_id,
@@ -141,40 +141,85 @@ class SecretStore:
             VersionStages=[secrets.label],
         )
         if secrets.label not in reply["VersionStages"]:  # there already, from when its label had to go
-            self._client.update_secret_version_stage(
-                SecretId=self._arn, VersionStage=secrets.label, MoveToVersionId=secrets.version_id
-            )
+            self._give(secrets.label, secrets.version_id)
 
     def labels(self) -> set[str]:
         """Return all labels that :meth:`put` has given."""
-        found = self._client.describe_secret(SecretId=self._arn).get("VersionIdsToStages", {}).values()
-        return {label for labels in found for label in labels if label.startswith(_LABEL_PREFIX)}
+        return set(self._holders())
 
-    def remove(self, label: str) -> None:
-        """Take a label from the version that has it: no new job can read that version by it.
+    def remove(self, labels: Iterable[str], labels_in_use: Callable[[], set[str]]) -> set[str]:
+        """Take labels from the versions that have them: no new job can read those by them.
+
+        A label that has come into use meanwhile is given back. Who needs one announces that in the ledger first, then
+        looks whether it is there, and puts it where it is not (:meth:`put`). So when he has seen it there before it was
+        taken, his announcement is in the ledger when that is asked afterwards, here; and when he announces later than
+        that, he looks later still, and puts it himself.
 
         AWS deletes a version without labels in its own time, but the first version of a secret keeps AWSCURRENT.
         Source: AWS Secrets Manager User Guide, "What's in a Secrets Manager secret?".
-        """
-        for version in self._versions():
-            if label in version.get("VersionStages", ()):
-                self._client.update_secret_version_stage(
-                    SecretId=self._arn, VersionStage=label, RemoveFromVersionId=version["VersionId"]
-                )
 
-    def _make_room(self, in_use: set[str]) -> None:
+        Args:
+            labels: Which nobody needed just now.
+            labels_in_use: The labels that unfinished runs depend on, by the ledger as it is when this is called.
+
+        Returns:
+            Those that are gone.
+        """
+        holders = self._holders()
+        taken = {label: holders[label] for label in labels if label in holders}
+        if not taken:
+            return set()
+        back: set[str] = set()
+        try:
+            for label, version in taken.items():
+                self._take(label, version)
+        finally:  # also when it is broken off: what was taken by then may be in use
+            back = labels_in_use() & taken.keys()
+            for label in back:
+                self._give(label, taken[label])
+        return taken.keys() - back
+
+    def _make_room(self, labels_in_use: Callable[[], set[str]]) -> None:
         """Take the label from the oldest version that no unfinished run depends on."""
+        in_use = labels_in_use()
         for version in sorted(self._versions(), key=lambda version: version["CreatedDate"]):
             for label in version.get("VersionStages", ()):
-                if label.startswith(_LABEL_PREFIX) and label not in in_use:
-                    self._client.update_secret_version_stage(
-                        SecretId=self._arn, VersionStage=label, RemoveFromVersionId=version["VersionId"]
-                    )
+                if label.startswith(_LABEL_PREFIX) and label not in in_use and self.remove([label], labels_in_use):
                     return
         raise ConfigurationError(
             f"The stack's secret has no room for another key: unfinished runs use all of its {_MAX_LABELS} labels.",
             "Wait until some sweeps have ended and look at them with `submitter status NAME`, which notes that.",
         )
+
+    def _stages(self) -> Mapping[str, Sequence[str]]:
+        """Return the labels of each version that has any, by its id."""
+        return self._client.describe_secret(SecretId=self._arn).get("VersionIdsToStages", {})
+
+    def _holders(self) -> dict[str, str]:
+        """Return the id of the version that has each label of :meth:`put`."""
+        found = self._stages().items()
+        return {label: version for version, labels in found for label in labels if label.startswith(_LABEL_PREFIX)}
+
+    def _take(self, label: str, version: str) -> None:
+        """Take a label from a version, if it has it.
+
+        Where AWS's answer was lost, botocore asks again, and AWS refuses to take what is not there any more.
+        """
+        try:
+            self._client.update_secret_version_stage(
+                SecretId=self._arn, VersionStage=label, RemoveFromVersionId=version
+            )
+        except self._client.exceptions.InvalidParameterException:
+            if label in self._stages().get(version, ()):
+                raise
+
+    def _give(self, label: str, version: str) -> None:
+        """Give a label that no version has to one, if it does not have it by now."""
+        try:
+            self._client.update_secret_version_stage(SecretId=self._arn, VersionStage=label, MoveToVersionId=version)
+        except self._client.exceptions.InvalidParameterException:
+            if label not in self._stages().get(version, ()):
+                raise
 
     def _versions(self) -> "Iterator[SecretVersionsListEntryTypeDef]":
         more: dict[str, Any] = {}

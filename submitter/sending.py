@@ -45,7 +45,7 @@ class Sender:
         entry: Entry,
         requests: Sequence[dict[str, Any]],
         definition: Mapping[str, Any],
-        ready: Callable[[], None] | None = None,
+        ready: Callable[[Entry], None] | None = None,
     ) -> list[Entry]:
         """Put an entry and send its jobs, or neither where another command was first.
 
@@ -54,7 +54,7 @@ class Sender:
             entry: The one that follows them.
             requests: SubmitJob's arguments for each of its slots; the definition's revision is put in.
             definition: RegisterJobDefinition's arguments.
-            ready: Called before anything is sent.
+            ready: Called with the entry when it is there, before anything is sent.
 
         Returns:
             The sweep's entries as they then are: to be thought about again.
@@ -85,10 +85,10 @@ class Sender:
 
     def _send(self, entry: Entry, requests: Sequence[dict[str, Any]], definition: Mapping[str, Any]) -> Entry:
         """Send an entry's slots and record all the answers; return the entry as it is then."""
-        answers: dict[int, str] = {}
+        answers = dict.fromkeys(range(len(entry.slots)), VOID)
         try:
             refusal = self._send_each(entry, requests, definition, answers)
-        except (Exception, KeyboardInterrupt):  # what AWS has answered until then is not to be looked for again
+        except (Exception, KeyboardInterrupt):  # what is known by then is not to be looked for again
             self._settling.record(entry, answers)
             raise
         recorded = self._settling.record(entry, answers)
@@ -103,48 +103,58 @@ class Sender:
         definition: Mapping[str, Any],
         answers: dict[int, str],
     ) -> "SubmitterError | None":
-        """Send an entry's slots, put their answers by position; return AWS's refusal, after which all are void."""
+        """Send an entry's slots, put their answers by position; return AWS's refusal, after which no more is sent.
+
+        Wherever this is broken off, the answers are what is known: what was not sent stays void, and only a slot whose
+        request is under way has none.
+
+        Args:
+            entry: Which was put.
+            requests: For each of its slots.
+            definition: RegisterJobDefinition's arguments.
+            answers: Void for every slot.
+        """
         revision = self._definitions[entry.definition]
-        refusal: SubmitterError | None = None
         for index, (slot, request) in enumerate(zip(entry.slots, requests, strict=True)):
-            if refusal:
-                answers[index] = VOID
-                continue
             until = entry.at + SIGNED_WITHIN
-            answer = self._submit(request | {"jobDefinition": revision}, sign_until=until)
+            answer = self._submit(request | {"jobDefinition": revision}, answers, index, sign_until=until)
             if isinstance(answer, Refused) and "definition" in answer.error.message.lower():
                 # `prune` may have taken it away since it was looked up. What is refused has made no job.
                 revision = self._definitions[entry.definition] = self._batch.definition(definition)
-                answer = self._submit(request | {"jobDefinition": revision}, sign_until=until)
+                answer = self._submit(request | {"jobDefinition": revision}, answers, index, sign_until=until)
             match answer:
-                case Accepted(job):
-                    answers[index] = job
-                case TooLate():
-                    answers[index] = VOID
                 case Refused(error):
-                    answers[index], refusal = VOID, error
-                case Unknown(answered):  # the slot stays open; it is never sent again
-                    if answered is not None:
-                        self._settling.answered(slot, answered)
-        return refusal
+                    return error
+                case Unknown(answered) if answered is not None:  # the slot stays open; it is never sent again
+                    self._settling.answered(slot, answered)
+        return None
 
-    def _prepare(self, entry: Entry, definition: Mapping[str, Any], ready: Callable[[], None] | None) -> None:
+    def _prepare(self, entry: Entry, definition: Mapping[str, Any], ready: Callable[[Entry], None] | None) -> None:
         """See to it that there is what the jobs need, their definition too; when there cannot be, the entry is void."""
         try:
             if ready is not None:
-                ready()
+                ready(entry)
             if entry.definition not in self._definitions:
                 self._definitions[entry.definition] = self._batch.definition(definition)
         except (Exception, KeyboardInterrupt):
             self._settling.record(entry, dict.fromkeys(range(len(entry.slots)), VOID))
             raise
 
-    def _submit(self, request: Mapping[str, Any], *, sign_until: float) -> Accepted | Refused | TooLate | Unknown:
-        """Send a request until AWS does anything but ask for patience."""
+    def _submit(
+        self, request: Mapping[str, Any], answers: dict[int, str], index: int, *, sign_until: float
+    ) -> Accepted | Refused | TooLate | Unknown:
+        """Send a slot's request until AWS does anything but ask for patience; put what its answer makes of the slot."""
         backoff = 0.5
-        while isinstance(answer := self._batch.submit(request, sign_until=sign_until), Throttled):
+        while True:
+            del answers[index]
+            answer = self._batch.submit(request, sign_until=sign_until)
+            if isinstance(answer, Accepted):
+                answers[index] = answer.job
+            elif not isinstance(answer, Unknown):
+                answers[index] = VOID
+            if not isinstance(answer, Throttled):
+                return answer
             if backoff == _MAX_BACKOFF_SECONDS:
                 self._say("AWS Batch takes no more submissions at the moment; trying again.")
             self._clock.sleep(backoff * _JITTER.uniform(0.5, 1))
             backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
-        return answer

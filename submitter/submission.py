@@ -112,7 +112,7 @@ def run(
     clock: Clock,
     entries: Sequence[Entry] | None = None,
     fresh: bool = False,
-    ready: Callable[[], None] | None = None,
+    ready: Callable[[Entry], None] | None = None,
     say: Callable[[str], None],
 ) -> Outcome:
     """Submit the wanted runs that were not submitted yet; return when every one of them is known to be, or not to be.
@@ -124,7 +124,7 @@ def run(
         clock: This machine's.
         entries: The sweep's entries, where they were read already.
         fresh: Begin a new generation, in which nothing was submitted (`--new`).
-        ready: Called when runs are due and the ledger has them, so that `prune` leaves alone what they need; before
+        ready: Called with each entry when the ledger has it, so that `prune` leaves alone what it needs; before
             anything is sent.
         say: Told, in sentences, what the user waits for.
 
@@ -192,7 +192,7 @@ class _Run:
         self._order, self._ledger = order, ledger
         self._sender = Sender(order.sweep, ledger, batch, clock, say)
 
-    def work(self, entries: Sequence[Entry] | None, *, fresh: bool, ready: Callable[[], None] | None) -> Outcome:
+    def work(self, entries: Sequence[Entry] | None, *, fresh: bool, ready: Callable[[Entry], None] | None) -> Outcome:
         order, sender = self._order, self._sender
         if entries is None:  # a first `run` needs no read: its put tells when there is something
             entries = self._ledger.entries(order.sweep) if fresh else []

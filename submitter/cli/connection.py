@@ -2,14 +2,14 @@
 
 # ruff: noqa: PLC0415 - a command imports only what it uses: all together cost a short one a tenth of its time
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
-from submitter.errors import SubmitterError, UsageError
+from submitter.errors import ConfigurationError, SubmitterError, UsageError
 from submitter.history import Entry, Generation
 from submitter.ledger import Ledger
 from submitter.names import owner_name
@@ -110,7 +110,7 @@ class Connection:
             clock=self.clock,
             entries=entries,
             fresh=fresh,
-            ready=lambda: self.keep(secrets),
+            ready=lambda _: self.keep(secrets),
             say=say,
         )
 
@@ -170,6 +170,14 @@ class Connection:
         """
         from submitter.retry import Retry
 
+        def ready(entry: Entry) -> None:
+            self.keep(secrets)
+            if lost := self._not_kept(entry.spec.secrets if entry.spec else {}):
+                raise ConfigurationError(
+                    f"`prune` has taken away {', '.join(sorted(lost))} at this very moment.",
+                    "Type the same command again.",
+                )
+
         return Retry(
             sweep,
             choose,
@@ -179,20 +187,24 @@ class Connection:
             batch=self.batch,
             reader=self.status,
             clock=self.clock,
-            ready=lambda: self.keep(secrets),
+            ready=ready,
             say=say,
         ).work()
 
     def missing_keys(self, generation: Generation, numbers: NumberSet) -> set[str]:
         """Return the names of secrets that these runs were given, and that are kept no more."""
-        from submitter.secrets import SecretStore, labels_of
-
         requests = generation.newest_request()
         specs = [request.spec for number in numbers if (request := requests.get(number)) and request.spec]
+        return self._not_kept(*(spec.secrets for spec in specs))
+
+    def _not_kept(self, *references: Mapping[str, str]) -> set[str]:
+        """Return the names of the secrets in what job definitions refer to that are kept no more."""
+        from submitter.secrets import SecretStore, labels_of
+
         wanted = {
             (name, label)
-            for spec in specs
-            for name, value in spec.secrets.items()
+            for values in references
+            for name, value in values.items()
             for label in labels_of({name: value})
         }
         if not wanted:

@@ -324,7 +324,7 @@ def test_a_wandb_key_that_is_kept_no_more_and_is_not_here_is_asked_for(
     submitter(*RUN, "--name", "exp", "--command", "false # {seed}", "--attempts", "1", "--wandb-key", "old", *WAITING)
     store = SecretStore(machine.session, machine.contract.secret_arn)
     (label,) = store.labels()
-    store.remove(label)
+    store.remove([label], set)
     refused = submitter("retry", "exp")
     assert (refused.code, "is kept no more, and there is none here" in refused.err) == (3, True)
     assert len(submitter("show", "exp", "--json").document["submissions"]) == 1
@@ -339,7 +339,7 @@ def test_a_key_that_is_kept_no_more_is_kept_again_from_this_shell(
     submitter(*RUN, *command, "--attempts", "1", *WAITING)
     store = SecretStore(machine.session, machine.contract.secret_arn)
     (label,) = store.labels()
-    store.remove(label)
+    store.remove([label], set)
     monkeypatch.delenv("HF_TOKEN")
     refused = submitter("retry", "exp")
     assert (refused.code, "HF_TOKEN names a variable that is not set" in refused.err) == (2, True)

@@ -4,6 +4,7 @@ import io
 import itertools
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from submitter.errors import UsageError
 from submitter.numbers import NumberSet
 from submitter.prune import Pruning
-from submitter.secrets import SecretStore
+from submitter.secrets import Secrets, SecretStore
 
 QUEUE = "c5a-large-spot"
 Submitter = Callable[..., Any]
@@ -97,6 +98,29 @@ def test_keys_that_no_unfinished_run_refers_to_lose_their_label(
     assert "sentinel" not in pruned.out + pruned.err
     (gone,) = pruned.document["labels"]
     assert labels() == before - {gone}
+
+
+def test_a_key_that_somebody_comes_to_need_while_it_is_taken_away_is_given_back(
+    machine: Any, make_machine: Callable[[], Any], fault: Callable[..., None], wait_until: Callable[..., Any]
+) -> None:
+    """Their run has seen it there, so that they do not put it."""
+    secrets, other = Secrets({"HF_TOKEN": "token"}), make_machine()
+    store = SecretStore(other.session, other.contract.secret_arn)
+    store.put(secrets, set)
+    it, now = pruning(machine), machine.clock.now()
+    unneeded = it.look(now=now, older_than=None)
+    assert unneeded.labels == (secrets.label,)
+    fault("secretsmanager", "UpdateSecretVersionStage", "delay", count=1, seconds=200)
+    with ThreadPoolExecutor(1) as pool:
+        gone = pool.submit(it.take_away, unneeded, now=now, older_than=None)
+        wait_until(lambda: machine.server.control.faults.rules()[0]["count"] == 0)
+        order = other.order([1], "exec sleep 600 # {seed}", secrets=secrets.references(other.contract.secret_arn))
+        other.submit(order, ready=lambda _: store.put(secrets, set))
+        assert not other.calls("secretsmanager")["UpdateSecretVersionStage"], "it is taken away after the run's look"
+        machine.server.control.advance(200)
+        assert gone.result().labels == ()
+    assert store.labels() == {secrets.label}
+    other.cancel()
 
 
 def test_old_sweeps_are_forgotten_when_asked_and_only_when_their_runs_have_ended(submitter: Submitter) -> None:

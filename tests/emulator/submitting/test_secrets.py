@@ -15,6 +15,7 @@ import pytest
 from emulator.server import EmulatorServer
 from infra.outputs import StackOutputs
 from submitter.errors import ConfigurationError
+from submitter.ledger import Ledger
 from submitter.secrets import Secrets, SecretStore
 
 QUEUE = "c5a-large-spot"
@@ -70,8 +71,7 @@ def lose_keys(store: SecretStore, labels: Callable[[], set[str]]) -> Callable[[]
     """Take all keys away, as `prune` does with those that no unfinished run needs."""
 
     def lose() -> None:
-        for label in labels():
-            store.remove(label)
+        store.remove(labels(), none_in_use)
 
     return lose
 
@@ -114,6 +114,58 @@ def test_when_unfinished_runs_use_all_labels_one_is_told_what_to_do(
     with pytest.raises(ConfigurationError, match="unfinished runs use all of its 20 labels") as refused:
         store.put(Secrets({"WANDB_API_KEY": "one more"}), labels)
     assert "submitter status" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("kind", ["drop", "error-after"])
+def test_an_answer_about_a_label_may_be_lost(
+    store: SecretStore, labels: Callable[[], set[str]], fault: Callable[..., None], kind: str
+) -> None:
+    """The SDK asks again, and what is gone already cannot be taken away."""
+    people = [Secrets({"WANDB_API_KEY": str(number)}) for number in range(20)]
+    for secrets in people[:19]:
+        store.put(secrets, none_in_use)
+    for secrets in (people[19], people[0]):  # the second one's version is there, without its label
+        fault("secretsmanager", "UpdateSecretVersionStage", kind, count=1)
+        store.put(secrets, none_in_use)
+        assert secrets.label in labels()
+    fault("secretsmanager", "UpdateSecretVersionStage", kind, count=1)
+    assert store.remove([people[0].label], none_in_use) == {people[0].label}
+    assert people[0].label not in labels()
+
+
+def test_a_label_that_has_come_into_use_while_room_was_made_is_given_back_and_another_goes(
+    store: SecretStore, labels: Callable[[], set[str]]
+) -> None:
+    people = [Secrets({"WANDB_API_KEY": str(number)}) for number in range(20)]
+    for secrets in people[:19]:
+        store.put(secrets, none_in_use)
+    looks: list[set[str]] = [set()]
+    store.put(people[19], lambda: looks.pop() if looks else {people[0].label})
+    assert labels() == {secrets.label for secrets in people} - {people[1].label}
+
+
+def test_a_retry_whose_key_goes_as_it_begins_sends_nothing_and_says_so(
+    submitter: Submitter,
+    lose_keys: Callable[[], None],
+    server: EmulatorServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "token")
+    options = ("--attempts", "1", "--wait", "--poll", "0.1")
+    submitter(*RUN, "false # {seed}", "--secret", "HF_TOKEN", *options)
+    sent = len(server.control.record.calls("batch", "SubmitJob"))
+    put = Ledger.put
+
+    def just_before(ledger: Ledger, *arguments: Any, **named: Any) -> bool:
+        lose_keys()
+        return put(ledger, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "put", just_before)
+        refused = submitter("retry", "first")
+    assert (refused.code, "`prune` has taken away HF_TOKEN at this very moment" in refused.err) == (3, True)
+    assert len(server.control.record.calls("batch", "SubmitJob")) == sent
+    assert submitter("retry", "first", "--json").document["sweeps"][0]["submitted"] == 1
 
 
 def test_a_job_reads_its_owners_key_and_variables(submitter: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:

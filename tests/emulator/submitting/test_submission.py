@@ -8,6 +8,7 @@ import pytest
 
 from submitter import plan
 from submitter.errors import AwsError, UsageError
+from submitter.history import Entry
 
 
 def test_a_first_run_makes_one_array_with_one_put_one_submission_and_one_update(machine: Any) -> None:
@@ -108,7 +109,7 @@ def test_what_the_jobs_need_is_put_there_once_the_ledger_says_so_and_before_they
     """Else `prune` could take away, in between, what it does not know to be needed."""
     seen: list[tuple[int, int]] = []
 
-    def ready() -> None:
+    def ready(_: Entry) -> None:
         seen.append((len(machine.ledger.entries("ada/first")), machine.calls("batch")["SubmitJob"]))
 
     machine.submit(machine.order([1]), ready=ready)
@@ -116,7 +117,7 @@ def test_what_the_jobs_need_is_put_there_once_the_ledger_says_so_and_before_they
 
 
 def test_without_what_the_jobs_need_nothing_is_sent_nor_waited_for(machine: Any) -> None:
-    def ready() -> None:
+    def ready(_: Entry) -> None:
         raise UsageError("no room")
 
     with pytest.raises(UsageError, match="no room"):
