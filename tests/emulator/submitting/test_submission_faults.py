@@ -106,6 +106,40 @@ def test_what_was_accepted_before_an_interruption_is_in_the_ledger(
     assert [slot.job for slot in entry.slots] == [answers[0].job, None]
 
 
+@pytest.mark.usefixtures("small_arrays")
+def test_what_was_throttled_until_an_interruption_is_known_not_to_be_sent(
+    machine: Any, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault("batch", "SubmitJob", "throttle", skip=1)
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine, "clock", replace(machine.clock, sleep=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        machine.run(range(6))
+    (entry,) = machine.ledger.entries("ada/first")
+    assert [slot.job for slot in entry.slots] == [*machine.jobs_by_name().values(), VOID, VOID]
+
+
+@pytest.mark.usefixtures("small_arrays")
+def test_what_was_not_sent_when_something_unforeseen_happens_is_known_not_to_be(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = machine.batch.submit
+
+    def failing(request: dict[str, Any], *, sign_until: float) -> Any:
+        if machine.calls("batch")["SubmitJob"]:
+            raise ValueError("a bug")
+        return submit(request, sign_until=sign_until)
+
+    monkeypatch.setattr(machine.batch, "submit", failing)
+    with pytest.raises(ValueError, match="a bug"):
+        machine.run(range(6))
+    (entry,) = machine.ledger.entries("ada/first")
+    assert [slot.job for slot in entry.slots] == [*machine.jobs_by_name().values(), None, VOID]
+
+
 def test_nothing_is_signed_after_the_fence(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that was asleep between the entry and the submission does not send for that entry any more."""
     definition = machine.batch.definition
