@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from submitter.errors import UsageError
 from submitter.grid import grid_rows, parse_grid
-from submitter.numbers import Seeds, parse_seeds, seeds_from
+from submitter.numbers import Seeds, check_count, parse_seeds, seeds_from
 from submitter.params import Params
-from submitter.sweep import Row, RunTable
+from submitter.sweep import NO_ROWS, Row, RunTable
 from submitter.template import ArgStyle, Template
 
 
@@ -18,6 +19,11 @@ class Like:
 
     axes: tuple[str, ...]
     table: RunTable
+
+    @property
+    def seedless(self) -> bool:
+        """Whether its command has no seed."""
+        return any(None in block.seeds for block in self.table.blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +98,14 @@ def _rows(options: WhatOptions) -> tuple[tuple[str, ...], Sequence[Row]]:
     if options.like and not options.params and not options.grid:
         return options.like.axes, tuple(dict.fromkeys(row for row, _ in options.like.table))
     axes = parse_grid(options.grid)
+    listed_rows = options.params.rows if options.params else NO_ROWS
+    check_count(prod(len(axis.values) for axis in axes) * len(listed_rows), "runs")
     names, rows = tuple(axis.name for axis in axes), grid_rows(axes)
     if options.params is None:
         return names, rows
     if twice := set(names) & set(options.params.axes):
         raise UsageError(f"{', '.join(sorted(twice))} is in the file and in --grid.", "Leave it out of one of them.")
-    return options.params.axes + names, [listed + more for listed, more in product(options.params.rows, rows)]
+    return options.params.axes + names, [listed + more for listed, more in product(listed_rows, rows)]
 
 
 def _seeds(options: WhatOptions) -> Seeds | None:
@@ -133,13 +141,23 @@ def _table(options: WhatOptions, template: Template, rows: Sequence[Row], given:
             raise UsageError("The file has a column of seeds, and the command line asks for others.", "Leave out one.")
         width = len(rows) // len(params.rows)  # how many combinations of the grid each row of the file is taken with
         return RunTable.from_pairs((row, params.seeds[index // width]) for index, row in enumerate(rows))
-    if like and given is None and template.own_seed is None:
+    if like and given is None and template.own_seed is None and like.seedless == options.no_seed:
         if not params and not options.grid:
             return like.table
-        seeds = dict.fromkeys(seed for _, seed in like.table)
-        return RunTable.from_pairs((row, seed) for seed in seeds for row in rows)
+        return _every(rows, tuple(dict.fromkeys(seed for _, seed in like.table)))
     if options.no_seed:
         # The first of equal jobs is the one that there is without --num-jobs.
-        more = given.values[1:] if given else ()
-        return RunTable.from_pairs((row, seed) for seed in (None, *more) for row in rows)
-    return RunTable.product(rows, template.seeds(given.values if given else None))
+        return _every(rows, (None, *(given.values[1:] if given else ())))
+    return _every(rows, template.seeds(given.values if given else None))
+
+
+def _every(rows: Sequence[Row], seeds: Sequence[int | None]) -> RunTable:
+    """Return every row with every seed.
+
+    Raises:
+        UsageError: They are too many.
+    """
+    check_count(len(rows) * len(seeds), "runs")
+    if None in seeds:  # equal jobs
+        return RunTable.from_pairs((row, seed) for seed in seeds for row in rows)
+    return RunTable.product(rows, seeds)

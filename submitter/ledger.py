@@ -31,6 +31,9 @@ _MAX_ITEM_BYTES: Final = 400_000
 _ANSWER_BYTES: Final = 8
 """What recording how one run ended takes at most, on average: its number and a comma."""
 
+_MAX_RUNS: Final = _MAX_ITEM_BYTES // _ANSWER_BYTES
+_IN_PARTS: Final = "Submit them in parts, for example some of the seeds first."
+
 _DELETES_AT_ONCE: Final = 99
 """A transaction has at most 100 items, "Transactions" in the DynamoDB quotas; one is a check."""
 
@@ -259,6 +262,18 @@ class Ledger:
         return from_item(reply["Attributes"])
 
 
+def check_count(runs: int) -> None:
+    """Check a number of runs before an entry is made of them, which takes long for many.
+
+    Raises:
+        UsageError: No entry can hold as many, whatever their parameters are.
+    """
+    if runs > _MAX_RUNS:
+        raise UsageError(
+            f"{runs:,} runs do not fit one entry of the ledger, which has room for {_MAX_RUNS:,} at most.", _IN_PARTS
+        )
+
+
 def put_request(table: str, sweep: str, entry: Entry, *, after: Entry | None) -> dict[str, Any]:
     """Return TransactWriteItems' arguments for an entry; see :meth:`Ledger.put`.
 
@@ -268,8 +283,7 @@ def put_request(table: str, sweep: str, entry: Entry, *, after: Entry | None) ->
     item = to_item(sweep, entry)
     if len(json.dumps(item).encode()) + _ANSWER_BYTES * len(entry.runs) > _MAX_ITEM_BYTES:
         raise UsageError(
-            f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.",
-            "Submit them in parts, for example some of the seeds first.",
+            f"{len(entry.runs):,} runs with these parameters do not fit one entry of the ledger.", _IN_PARTS
         )
     put: dict[str, Any] = {
         "TableName": table,

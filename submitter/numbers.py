@@ -13,7 +13,7 @@ MAX_NUMBER: Final = 2**63 - 1
 """The largest number that every shell's arithmetic can hold."""
 
 MAX_COUNT: Final = 1_000_000
-"""More seeds than this in one command line are taken for a slip of the finger."""
+"""More seeds or runs than this in one command line are taken for a slip of the finger."""
 
 _RANGE: Final = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
 
@@ -169,7 +169,7 @@ def seeds_from(num_seed: int, start_seed: int = 1) -> Seeds:
         raise UsageError(f"--num-seed {num_seed} asks for no run.", "Give 1 or more.")
     if start_seed < 0 or start_seed + num_seed - 1 > MAX_NUMBER:
         raise UsageError(f"--start-seed {start_seed} is not a seed.", f"Give a number from 0 to {MAX_NUMBER}.")
-    _check_count(num_seed)
+    check_count(num_seed)
     return Seeds(tuple(range(start_seed, start_seed + num_seed)))
 
 
@@ -189,7 +189,7 @@ def parse_ranges(text: str) -> list[tuple[int, int]]:
         if last > MAX_NUMBER:
             raise UsageError(f"{last} is too large.", f"The largest number is {MAX_NUMBER}.")
         ranges.append((first, last))
-    _check_count(sum(last - first + 1 for first, last in ranges))
+    check_count(sum(last - first + 1 for first, last in ranges))
     return ranges
 
 
@@ -198,9 +198,14 @@ def range_text(numbers: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _ranges(numbers))
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int, what: str = "numbers") -> None:
+    """Check how many of something one command asks for, before they are made.
+
+    Raises:
+        UsageError: Too many.
+    """
     if count > MAX_COUNT:
-        raise UsageError(f"{count:,} numbers are more than one command takes.", f"Ask for at most {MAX_COUNT:,}.")
+        raise UsageError(f"{count:,} {what} are more than one command takes.", f"Ask for at most {MAX_COUNT:,}.")
 
 
 def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 from submitter.batch import Batch
 from submitter.history import RETRY, RUN, Entry, Generation, Record, Slot, newest_nonce
 from submitter.identity import check_same
-from submitter.ledger import Ledger
+from submitter.ledger import Ledger, check_count
 from submitter.names import job_name, new_nonce
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec, arrays, submit_request
@@ -96,10 +96,11 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     """Return what a `run` would do now.
 
     Raises:
-        UsageError: The sweep was begun with another command, image or axes.
+        UsageError: The sweep was begun with another command, image or axes, or there are too many runs at once.
     """
     check_same(order.sweep, order.record, generation.record)
     due = generation.due(order.wanted)
+    check_count(len(due))
     cancelled = len(generation.cancelled & generation.table.numbers(order.wanted)) if generation.cancelled else 0
     return Outlook(due=due, present=len(order.wanted) - len(due) - cancelled, cancelled=cancelled)
 
@@ -149,8 +150,9 @@ def draft(
         by: Who writes the entry.
 
     Raises:
-        UsageError: AWS Batch would not take a request.
+        UsageError: AWS Batch would not take a request, or the ledger not the entry.
     """
+    check_count(len(due))
     nonce, definition = str(generation.nonce), order.definition["jobDefinitionName"]
     spec = replace(order.spec, environment={**order.spec.environment, **_own_variables(order, nonce, n)})
     slots, requests = [], []

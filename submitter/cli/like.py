@@ -24,7 +24,8 @@ def like_another(given: Mapping[str, Any], other: "Generation") -> dict[str, Any
     """
     context = click.get_current_context()
     typed = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    kept = typed | _OWN | (_SEEDS if typed & _SEEDS else set())
+    # More equal jobs say nothing about whether the command has a seed.
+    kept = typed | _OWN | (_SEEDS if typed & _SEEDS - {"num_jobs"} else set())
     options = dict(given)
     if (record := other.record) is not None:
         known = {**record.options, "command": record.command, "image": record.image, **_AS_RUNS}

@@ -98,6 +98,32 @@ def test_another_sweeps_runs_stand_for_those_that_are_not_given() -> None:
     assert (what.axes, what.runs) == (("lr",), RunTable.product([("0.1",)], [1, 2]))
 
 
+def test_without_seeds_there_is_one_run_of_each_row_that_another_sweep_has() -> None:
+    other = Like(("env-id",), RunTable.product([("A",), ("B",)], [1, 2, 3]))
+    once = ["python train.py --env-id A", "python train.py --env-id B"]
+    assert commands(ask(like=other, no_seed=True)) == once
+    assert commands(ask(like=other, no_seed=True, num_jobs=2)) == once * 2
+    assert commands(ask(like=other, no_seed=True, grid=("lr=1",))) == ["python train.py --lr 1"]
+    without = Like(("env-id",), ask(no_seed=True, num_jobs=3, grid=("env-id=A,B",)).runs)
+    assert ask(like=without, no_seed=True).runs == without.table
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"grid": tuple(f"a{axis}={','.join(map(str, range(1000)))}" for axis in range(3))},
+        {"grid": ("a=" + ",".join(map(str, range(1001))),), "num_seed": 1000},
+        {"grid": ("a=" + ",".join(map(str, range(1001))),), "no_seed": True, "num_jobs": 1000},
+        {"grid": ("a=" + ",".join(map(str, range(1001))),), "text": "b\n" + "".join(f"{row}\n" for row in range(1000))},
+        {"like": Like((), RunTable.product([()], range(1000))), "grid": ("a=" + ",".join(map(str, range(1001))),)},
+    ],
+)
+def test_more_runs_than_anybody_means_are_refused_before_they_are_made(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"runs are more than one command takes") as refusal:
+        ask(**options)
+    assert refusal.value.remedy == "Ask for at most 1,000,000."
+
+
 @pytest.mark.parametrize(
     ("text", "file", "sentence"),
     [

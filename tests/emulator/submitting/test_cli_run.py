@@ -112,6 +112,24 @@ def test_another_sweeps_runs_and_options_are_taken_but_for_those_typed(submitter
     ]
 
 
+def test_more_equal_jobs_of_a_sweep_without_seeds_are_asked_for_by_their_number_alone(submitter: Submitter) -> None:
+    submitter(*ECHO, "--no-seed", "--num-jobs", "2")
+    like = submitter("run", "--like", "first", "--name", "second", "--num-jobs", "5", "--json")
+    assert like.code == 0, like.err
+    assert like.document["submitted"] == 5
+    assert submitter("show", "second", "--json").document["options"]["no_seed"] is True
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_more_runs_than_an_entry_can_hold_are_refused_before_it_is_made(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.delattr("submitter.submission.arrays")
+    refused = submitter(*ECHO, "--num-seed", "50001", *more)
+    assert refused.code == 2
+    assert "50,001 runs do not fit one entry of the ledger, which has room for 50,000 at most." in refused.err
+
+
 def test_a_dry_run_prints_what_run_then_sends_and_changes_nothing(
     submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
