@@ -3,6 +3,8 @@
 UV := $(shell command -v uv || echo .uv/bin/uv)
 PYTHON := .venv/bin/python
 export PATH := $(PATH):$(CURDIR)/.uv/bin
+# Files of tests side by side, where each has accounts of its own in its process.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -31,10 +33,10 @@ types: .venv/.synced  ## strict type check
 	@$(PYTHON) -m mypy
 
 unit: .venv/.synced  ## tests without a process or a network
-	@$(PYTHON) -m pytest -q tests/unit
+	@$(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/unit
 
 emulator: .venv/.synced  ## tests of the embedded AWS account
-	@$(PYTHON) -m pytest -q tests/emulator
+	@$(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/emulator
 
 e2e: pulumi  ## tests with the real Pulumi engine and real commands
 	@$(PYTHON) -m pytest -q tests/e2e --ignore=tests/e2e/lifecycle
