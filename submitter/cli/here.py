@@ -1,7 +1,6 @@
 """`submitter run` without AWS: the docker lines of a dry run, and runs in this machine's Docker."""
 
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -89,9 +88,6 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
         how = ended.reason or "succeeded"
         note(f"[{done}/{count}] {label(ended.run, plan.asked.axes)}: {how} after {render.duration(ended.seconds)}")
 
-    # Closing the terminal and `kill` end the containers as Ctrl-C does.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
     note(
         f"{plan.name}: {render.count(count, 'run')} in {plan.image}, {min(len(where), count)} at once; logs in {logs}."
     )

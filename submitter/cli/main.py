@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -86,6 +87,10 @@ def main() -> None:
     # boto3 and its models are a few hundred thousand objects that stay; looking through them for garbage time and again
     # takes a twentieth of a short command.
     gc.set_threshold(20_000, 50, 100)
+    # Closing the terminal and `kill` end what the command has started, as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, signal.default_int_handler)
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever has started this
             nowhere = Path(os.devnull).open("r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115 - to stay

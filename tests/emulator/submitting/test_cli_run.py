@@ -226,7 +226,7 @@ def test_beginning_afresh_tells_how_many_runs_of_before_go_on(submitter: Submitt
     submitter(*sleeping, "--num-seed", "3")
     told = "From before --new 3 runs of the sweep have not ended, and will go on beside the new ones"
     assert told in submitter(*sleeping, "--new").err
-    assert "From before --new 1 run of the sweep has not ended" in submitter(*sleeping, "--new").err
+    assert "From before --new 4 runs of the sweep have not ended" in submitter(*sleeping, "--new").err
     assert submitter("cancel", "first", "--yes").code == 0
     assert submitter("wait", "first", "--poll", "0.1").code == 1
     assert "From before" not in submitter(*sleeping, "--new").err
