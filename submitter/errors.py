@@ -10,6 +10,8 @@ EXIT_CONFIGURATION = 3
 EXIT_AWS = 4
 EXIT_TIMEOUT = 124
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141
+"""As shells tell of a program that SIGPIPE has ended, which is how others end when nobody reads on."""
 
 
 class SubmitterError(Exception):

@@ -4,16 +4,16 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from botocore.exceptions import ClientError
-
-from submitter.aws_errors import error_code
-from submitter.errors import UsageError
+from submitter.aws_errors import passing
+from submitter.errors import SubmitterError, UsageError
+from submitter.events import EVENTS_PER_PAGE, EventStream
 from submitter.reasons import FINAL, attempts, log_streams, reason, state
 from submitter.session import Clock, client_config
 from submitter.settle import REMEMBERED
@@ -21,18 +21,16 @@ from submitter.settle import REMEMBERED
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_logs import CloudWatchLogsClient
-    from mypy_boto3_logs.type_defs import OutputLogEventTypeDef
 
     from submitter.batch import Batch
+
+T = TypeVar("T")
 
 _POLL_SECONDS: Final = 2.0
 """Between two looks at logs that are being followed."""
 
 _SHOWN_SECONDS: Final = 10.0
 """How long after the end of a job CloudWatch may need to show its last events."""
-
-_EVENTS_PER_PAGE: Final = 10_000
-"""GetLogEvents returns at most 10,000 events a call."""
 
 _EVENTS_IN_MEMORY: Final = 200_000
 """When logs are interleaved a page of each is held; with many of them pages are smaller, down to 100 events."""
@@ -91,17 +89,35 @@ class Line:
     message: str
 
 
+class _NotNowError(Exception):
+    """AWS does not answer at present: what was not read in this look is read in a later one."""
+
+
 class LogReader:
-    """Reads the logs of jobs in one log group."""
+    """Reads the logs of jobs in one log group; one reading at a time."""
 
     def __init__(self, session: "boto3.Session", log_group: str, batch: "Batch", *, clock: Clock | None = None) -> None:
-        self._client = session.client("logs", config=client_config())
+        self._client: CloudWatchLogsClient
+        self._batch: Batch
+        self.use(session, batch)
         self._group = log_group
-        self._batch = batch
         self._clock = clock or Clock()
+        self._patient = False
+        self._troubles: list[SubmitterError] = []  # of this look; there is one at most
+
+    def use(self, session: "boto3.Session", batch: "Batch") -> None:
+        """Go on by other clients, also while something is read: those that there were keep their credentials."""
+        self._client = session.client("logs", config=client_config())
+        self._batch = batch
 
     def read(
-        self, jobs: Mapping[int, Job], part: Part, *, follow: bool, say: Callable[[int, str], None]
+        self,
+        jobs: Mapping[int, Job],
+        part: Part,
+        *,
+        follow: bool,
+        say: Callable[[int, str], None],
+        troubled: Callable[[SubmitterError], None] | None = None,
     ) -> Iterator[Line]:
         """Yield what the jobs of runs have logged so far, attempt after attempt, those of several runs by time.
 
@@ -110,25 +126,49 @@ class LogReader:
             part: Which part of the logs.
             follow: Go on until the jobs have ended and all of their logs is read.
             say: Told, with the run's number, in a sentence why there is nothing to read yet, or at all.
+            troubled: Told each error that may pass, and then it is tried again; without it the first one is raised.
         """
-        limit = max(100, min(_EVENTS_PER_PAGE, _EVENTS_IN_MEMORY // max(1, len(jobs))))
-        stream = self._stream(part, limit)
+        limit = max(100, min(EVENTS_PER_PAGE, _EVENTS_IN_MEMORY // max(1, len(jobs))))
         logs = [
-            _RunLog(number, job, part, stream, forgotten=_forgotten(job, self._group), say=say)
+            _RunLog(number, job, part, self._stream(part, limit), forgotten=_forgotten(job, self._group), say=say)
             for number, job in jobs.items()
         ]
+        self._patient = troubled is not None
         while logs:
-            # The jobs are looked at first: when one had ended by then, the end of its log is really the end.
-            details = self._batch.describe(log.job.id for log in logs)
-            date = self._batch.described_at or self._clock.now()
-            lines = (log.new_lines(details.get(log.job.id), date, follow=follow) for log in logs)
-            yield from merge(*lines, key=attrgetter("at_ms"))
+            self._troubles.clear()
+            with suppress(_NotNowError):
+                # The jobs are looked at first: when one had ended by then, the end of its log is really the end.
+                details = self._call(lambda: self._batch.describe(log.job.id for log in logs))  # noqa: B023 - now
+                date = self._batch.described_at or self._clock.now()
+                lines = (log.new_lines(details.get(log.job.id), date, follow=follow) for log in logs)
+                yield from merge(*lines, key=attrgetter("at_ms"))
+            if troubled is not None and self._troubles:
+                troubled(self._troubles[0])
             logs = [log for log in logs if not log.complete]
             if logs:
                 self._clock.sleep(_POLL_SECONDS)
 
-    def _stream(self, part: Part, limit: int) -> "Callable[[str], _Stream]":
-        return lambda name: _Stream(self._client, self._group, name, since_ms=part.since_ms, limit=limit)
+    def _stream(self, part: Part, limit: int) -> Callable[[str], EventStream]:
+        which: dict[str, Any] = {"logGroupName": self._group}
+        if part.since_ms is not None:
+            which["startTime"] = part.since_ms
+
+        def page(**more: Any) -> Any:
+            return self._call(lambda: self._client.get_log_events(**which, **more))
+
+        return lambda name: EventStream(page, name, limit=limit, whole=part.since_ms is None)
+
+    def _call(self, call: Callable[[], T]) -> T:
+        """Return the answer; after a call that AWS did not answer for now the other ones of a look are not made."""
+        if not self._troubles:
+            try:
+                return call()
+            except Exception as error:
+                trouble = passing(error) if self._patient else None
+                if trouble is None:
+                    raise
+                self._troubles.append(trouble)
+        raise _NotNowError
 
 
 class _RunLog:
@@ -139,7 +179,7 @@ class _RunLog:
         number: int,
         job: Job,
         part: Part,
-        open_stream: "Callable[[str], _Stream]",
+        open_stream: Callable[[str], EventStream],
         *,
         forgotten: str,
         say: Callable[[int, str], None],
@@ -148,20 +188,25 @@ class _RunLog:
         self.complete = False
         self._forgotten = forgotten  # what to say then
         self._number, self._part, self._open_stream, self._say = number, part, open_stream, say
-        self._stream: _Stream | None = None
+        self._stream: EventStream | None = None
         self._read = 0  # attempts whose log is complete
         self._begun = False
+        self._last: deque[Line] = deque(maxlen=part.tail)
         self._told = ""
 
     def new_lines(self, job: Mapping[str, Any] | None, date: float, *, follow: bool) -> Iterator[Line]:
         """Yield what was not yielded before, given the job as it was shown at a date; then say if that is all."""
+        with suppress(_NotNowError):
+            yield from self._new_lines(job, date, follow=follow)
+
+    def _new_lines(self, job: Mapping[str, Any] | None, date: float, *, follow: bool) -> Iterator[Line]:
         if job is None:
             young = date < self.job.sent_at + REMEMBERED
             self._tell("There is no log yet: AWS does not show the job yet." if young else self._forgotten)
             self.complete = not (young and follow)
             return
         streams = [found for found in log_streams(job) if self._part.attempt in (None, found[0])]
-        if not self._begun and self._part.tail is not None:
+        if not self._begun and self._stream is None and self._part.tail is not None:
             self._read = max(0, len(streams) - 1)
         before = (self._stream, self._stream and self._stream.events)
         while self._read < len(streams):
@@ -180,81 +225,24 @@ class _RunLog:
         self.complete = not follow or (over and quiet)
         self._begun = True
 
-    def _wanted(self, attempt: int, stream: "_Stream") -> Iterator[Line]:
+    def _wanted(self, attempt: int, stream: EventStream) -> Iterator[Line]:
         grep, tail = self._part.grep, None if self._begun else self._part.tail
         events = stream.last_events(tail) if tail is not None and grep is None else stream.new_events()
-        lines = (
+        found = (
             Line(run=self._number, attempt=attempt, at_ms=event["timestamp"], message=event["message"].rstrip("\n"))
             for event in events
         )
-        found = lines if grep is None else (line for line in lines if grep.search(line.message))
-        yield from found if tail is None else deque(found, tail)
+        lines = found if grep is None else (line for line in found if grep.search(line.message))
+        if tail is None:
+            yield from lines
+        else:
+            self._last.extend(lines)  # after those of a look that broke off
+            yield from self._last
 
     def _tell(self, why: str) -> None:
         if why != self._told:
             self._say(self._number, why)
         self._told = why
-
-
-class _Stream:
-    """One log stream and how far it was read.
-
-    Attributes:
-        silent: Whether it seems that nothing was ever written to it.
-        events: How many events of it were read.
-    """
-
-    def __init__(
-        self, client: "CloudWatchLogsClient", group: str, name: str, *, since_ms: int | None, limit: int
-    ) -> None:
-        self._client, self._limit = client, limit
-        self._which: Any = {"logGroupName": group, "logStreamName": name}
-        if since_ms is not None:
-            self._which["startTime"] = since_ms
-        self._token: str | None = None
-        self.silent = True
-        self.events = 0
-
-    def new_events(self) -> "Iterator[OutputLogEventTypeDef]":
-        """Yield the events after those that were yielded before.
-
-        A page may be empty although more follow; the end is reached when the token that was sent comes back
-        (GetLogEvents in the CloudWatch Logs API reference).
-        """
-        while (page := self._page(self._token, self._limit, from_head=True)) is not None:
-            yield from page["events"]
-            before, self._token = self._token, page["nextForwardToken"]
-            if before == self._token:
-                return
-
-    def last_events(self, count: int) -> "list[OutputLogEventTypeDef]":
-        """Return the last events that there are; :meth:`new_events` goes on after them."""
-        events: list[OutputLogEventTypeDef] = []
-        token = None
-        while len(events) < count:
-            page = self._page(token, min(count - len(events), _EVENTS_PER_PAGE), from_head=False)
-            if page is None:
-                break
-            self._token = self._token or page["nextForwardToken"]
-            events = [*page["events"], *events]
-            if token == page["nextBackwardToken"]:
-                break
-            token = page["nextBackwardToken"]
-        return events
-
-    def _page(self, token: str | None, limit: int, *, from_head: bool) -> Any:
-        """Return a page, or None for a stream that is announced by Batch and not written to yet."""
-        more: Any = {} if token is None else {"nextToken": token}
-        try:
-            page = self._client.get_log_events(**self._which, limit=limit, startFromHead=from_head, **more)
-        except ClientError as error:
-            if error_code(error) != "ResourceNotFoundException":
-                raise
-            return None
-        self.events += len(page["events"])
-        # Before the time that is asked for there may have been some.
-        self.silent = self.silent and not page["events"] and "startTime" not in self._which
-        return page
 
 
 def since_ms(text: str, now: float) -> int:
@@ -265,16 +253,22 @@ def since_ms(text: str, now: float) -> int:
         now: Seconds since the epoch.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: It is neither, or before the epoch.
     """
-    if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text, re.ASCII):
-        return int((now - float(ago[1]) * _SINCE_UNITS[ago[2]]) * 1000)
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text, re.ASCII):
+            found = int((now - float(ago[1]) * _SINCE_UNITS[ago[2]]) * 1000)
+        else:
+            found = int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
         raise UsageError(
             f"{text!r} is neither a span nor a time.", "Write it like 30s, 10m, 2h, 1d or 2026-11-30T18:00."
         ) from None
+    except OverflowError:
+        found = -1
+    if found < 0:
+        raise UsageError(f"--since {text} is before 1970.", "Leave it out to read all that there is.")
+    return found
 
 
 def _stopped(job: Mapping[str, Any], attempt: int | None) -> float:
@@ -297,16 +291,25 @@ def _forgotten(job: Job, group: str) -> str:
     )
 
 
+def _because(job: Mapping[str, Any], *, spot: bool) -> str:
+    """Return the end of a sentence, without its full stop, that says why a job or an attempt is as it is, if known."""
+    why = reason(job, spot=spot)
+    return f": {why.rstrip('.')}" if why else ""
+
+
 def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:
     """Return the sentence that stands where a log would be."""
     had, over = attempts(job), job["status"] in FINAL
     if attempt is not None and had < attempt:
         return f"There is no attempt {attempt}{'' if over else ' yet'}: the run has had {had}."
-    why = reason(job, spot=spot)
-    because = f": {why}" if why else ""
+    if attempt is not None and attempt <= len(ended := job.get("attempts", ())):
+        return (
+            f"Attempt {attempt} ended without a log{_because({**ended[attempt - 1], 'status': 'FAILED'}, spot=spot)}."
+        )
+    because = _because(job, spot=spot)
     if over:
         ended = "was cancelled" if state(job) == "cancelled" else f"has {job['status'].lower()}"
         return f"The run {ended} without a log{because}."
-    if not why and job["status"] in {"SUBMITTED", "PENDING", "RUNNABLE"}:
+    if not because and job["status"] in {"SUBMITTED", "PENDING", "RUNNABLE"}:
         because = "; `submitter why` tells what it waits for"
     return f"There is no log yet, the run is {job['status'].lower()}{because}."

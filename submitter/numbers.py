@@ -183,14 +183,20 @@ def parse_ranges(text: str) -> list[tuple[int, int]]:
     for part in text.split(","):
         if not (match := _RANGE.fullmatch(part)):
             raise UsageError(f"{text!r} is not a list of numbers.", "Write it like 1-3,7.")
-        first, last = int(match[1]), int(match[2] or match[1])
+        first, last = _number(match[1]), _number(match[2] or match[1])
         if last < first:
             raise UsageError(f"The range {part.strip()} runs backwards.", f"Write {last}-{first}.")
-        if last > MAX_NUMBER:
-            raise UsageError(f"{last} is too large.", f"The largest number is {MAX_NUMBER}.")
         ranges.append((first, last))
     check_count(sum(last - first + 1 for first, last in ranges))
     return ranges
+
+
+def _number(digits: str) -> int:
+    # Python reads some thousand digits at most.
+    if len(digits.lstrip("0")) > len(str(MAX_NUMBER)) or (number := int(digits.lstrip("0") or "0")) > MAX_NUMBER:
+        shown = digits if len(digits) < 40 else f"{digits[:20]}... with {len(digits)} digits"
+        raise UsageError(f"{shown} is too large.", f"The largest number is {MAX_NUMBER}.")
+    return number
 
 
 def range_text(numbers: Iterable[int]) -> str:

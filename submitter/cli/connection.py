@@ -304,20 +304,36 @@ class Connection:
         return replace(status, runs=runs)
 
     def log_lines(
-        self, runs: "Iterable[RunStatus]", part: "Part", *, follow: bool, say: Callable[[int, str], None]
+        self,
+        runs: "Iterable[RunStatus]",
+        part: "Part",
+        *,
+        follow: bool,
+        say: Callable[[int, str], None],
+        troubled: Callable[[SubmitterError], None],
     ) -> "Iterator[Line]":
-        """Yield what runs have logged, or tell why there is nothing; see :meth:`submitter.logs.LogReader.read`."""
+        """Yield what runs have logged, or tell why there is nothing; see :meth:`submitter.logs.LogReader.read`.
+
+        What may pass is told and waited for when the logs are followed, as by :meth:`wait`.
+        """
         from submitter.logs import Job
+
+        reader = self.logs
+
+        def trouble(error: SubmitterError) -> None:
+            troubled(error)
+            self._reconnect()
+            reader.use(self._session, self.batch)
 
         jobs = {}
         for one in runs:
             if one.job is None:
-                say(one.number, f"There is no log: the run is {one.status}.")
+                say(one.number, _never_sent(one.status))
                 continue
             queue = self.contract.queues.get(one.queue or "")
             spot = queue is not None and queue.purchase == "spot"
             jobs[one.number] = Job(id=one.job, spot=spot, definition=one.definition or "", sent_at=one.sent_at or 0.0)
-        return self.logs.read(jobs, part, follow=follow, say=say)
+        return reader.read(jobs, part, follow=follow, say=say, troubled=trouble if follow else None)
 
     @cached_property
     def pruning(self) -> "Pruning":
@@ -364,3 +380,10 @@ class Connection:
     @cached_property
     def _session(self) -> "boto3.Session":
         return open_session(self.contract)
+
+
+def _never_sent(status: str) -> str:
+    """Return the sentence that stands where the log of a run without a job would be."""
+    if status == "deciding":
+        return "There is no log yet: it is not known yet whether AWS has the run. Ask again in some minutes."
+    return f"There is no log: the run is {status}."

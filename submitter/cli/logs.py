@@ -2,7 +2,8 @@
 
 import re
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -10,8 +11,8 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import note
-from submitter.errors import UsageError
+from submitter.cli.output import Teller, note, trouble_text
+from submitter.errors import SubmitterError, UsageError
 from submitter.selection import Selection, label
 from submitter.stack import StackSource
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write a file for each run into this folder.",
+    help="Write a file for each run into this folder; with --json its lines are JSON objects.",
 )
 @options.as_json
 @click.pass_obj
@@ -58,15 +59,21 @@ def logs_command(
     connection = options.connect(source)
     part = _part(connection, attempt=attempt, since=since, tail=tail, grep=grep)
     status = connection.chosen_runs(connection.full_name(name, owner), selection)
-    printer = _Printer(status, as_json=as_json, folder=output)
+    tell = Teller(note)
+
+    def trouble(error: SubmitterError) -> None:
+        tell(trouble_text(error))
+
+    files = None if output is None else _Files(output)
+    printer = _Printer(status, files, as_json=as_json)
     # Following needs all at once; files can be filled one after the other, which needs no memory.
-    together = [status.runs] if follow or output is None else [(run,) for run in status.runs]
-    for runs in together:
-        with printer:
-            for line in connection.log_lines(runs, part, follow=follow, say=printer.say):
+    together = [status.runs] if follow or files is None else [(run,) for run in status.runs]
+    with files or nullcontext():
+        for runs in together:
+            for line in connection.log_lines(runs, part, follow=follow, say=printer.say, troubled=trouble):
                 printer.write(line, flush=follow)
-    if output is not None:
-        note(f"{render.count(printer.files, 'log')} written into {output}.")
+    if files is not None:
+        note(f"{render.count(files.written, 'log')} written into {output}.")
 
 
 def _part(
@@ -82,32 +89,76 @@ def _part(
             "A backslash before a character such as ( takes it as it is.",
         ) from None
     start = None if since is None else since_ms(since, connection.clock.now())
-    return Part(attempt=attempt, since_ms=start, tail=tail, grep=pattern)
+    most = None if tail is None else min(tail, sys.maxsize)  # of what Python counts
+    return Part(attempt=attempt, since_ms=start, tail=most, grep=pattern)
 
 
-class _Printer:
-    """Prints lines of runs, with a prefix where there are several, or writes them into a file for each run.
+class _Files:
+    """A file for each run in a folder. One is open at a time: there may be more runs than files that may be.
 
-    As a context manager it closes the files that were written in the context.
+    As a context manager it closes the last one.
+
+    Args:
+        folder: Made if it is not there.
+
+    Raises:
+        UsageError: Nothing can be written there.
     """
 
-    def __init__(self, status: "SweepStatus", *, as_json: bool, folder: Path | None) -> None:
-        self._runs = {run.number: run for run in status.runs}
-        self._labels = {run.number: label(run, status.axes) for run in status.runs}
-        self._as_json, self._folder = as_json, folder
-        self._files: dict[int, IO[str]] = {}
-        self._open = ExitStack()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: set[str] = set()
+        self._file: IO[str] | None = None
+        self._open = ""
+        with self._refused():
+            folder.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._close()
 
     @property
-    def files(self) -> int:
+    def written(self) -> int:
         """How many files were written."""
-        return len(self._files)
+        return len(self._names)
+
+    def write(self, name: str, text: str, *, flush: bool) -> None:
+        """Add a text to the file of this name, which the first one begins anew."""
+        with self._refused():
+            if self._file is None or name != self._open:
+                self._close()
+                mode = "a" if name in self._names else "w"
+                self._file = (self._folder / name).open(mode, encoding="utf-8", errors="backslashreplace")
+                self._open = name
+                self._names.add(name)
+            self._file.write(text)
+            if flush:
+                self._file.flush()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with self._refused():
+                self._file.close()
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"Cannot write into {self._folder}: {error.strerror}.", "Give another --output."
+            ) from error
+
+
+class _Printer:
+    """Prints lines of runs, with a prefix where there are several, or writes them into a file for each run."""
+
+    def __init__(self, status: "SweepStatus", files: _Files | None, *, as_json: bool) -> None:
+        self._runs = {run.number: run for run in status.runs}
+        self._labels = {run.number: label(run, status.axes) for run in status.runs}
+        self._as_json, self._files = as_json, files
 
     def say(self, number: int, text: str) -> None:
         """Tell, on standard error, why a run has no line."""
@@ -115,21 +166,20 @@ class _Printer:
 
     def write(self, line: "Line", *, flush: bool) -> None:
         """Write a line where it belongs, at once when asked to."""
-        file = sys.stdout if self._folder is None else self._file(self._folder, line.run)
-        file.write(f"{self._text(line)}\n")
+        text = f"{self._text(line)}\n"
+        if self._files is not None:
+            self._files.write(self._file_name(line.run), text, flush=flush)
+            return
+        sys.stdout.write(text)
         if flush:
-            file.flush()
+            sys.stdout.flush()
 
     def _text(self, line: "Line") -> str:
         if self._as_json:
             values = {"run": line.run, "seed": self._runs[line.run].seed, "attempt": line.attempt, "at_ms": line.at_ms}
             return render.document("log-line", {**values, "message": line.message}, indent=None)
-        several = len(self._runs) > 1 and self._folder is None
+        several = len(self._runs) > 1 and self._files is None
         return f"{self._labels[line.run]} | {line.message}" if several else line.message
 
-    def _file(self, folder: Path, number: int) -> IO[str]:
-        if number not in self._files:
-            folder.mkdir(parents=True, exist_ok=True)
-            name = f"{number:05}-{re.sub(r'[^A-Za-z0-9.=_-]+', '_', self._labels[number])[:100]}.log"
-            self._files[number] = self._open.enter_context((folder / name).open("w", encoding="utf-8"))
-        return self._files[number]
+    def _file_name(self, number: int) -> str:
+        return f"{number:05}-{re.sub(r'[^A-Za-z0-9.=_-]+', '_', self._labels[number])[:100]}.log"

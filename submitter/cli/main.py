@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -32,6 +33,10 @@ _COMMANDS: Final = {
 }
 
 
+class _ReaderGoneError(Exception):
+    """A BrokenPipeError under a name that click does not know: it would exit with 1, as if runs had failed."""
+
+
 class _Commands(click.Group):
     """Commands by name, each imported from its module when it is used; their one-line help is in the table above."""
 
@@ -48,9 +53,17 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **options)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
         except Exception:
             if ctx.params["debug"]:
                 traceback.print_exc()
@@ -95,6 +108,8 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by whoever has started this
             nowhere = Path(os.devnull).open("r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115 - to stay
             setattr(sys, name, nowhere)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # what runs have printed may be no text of this terminal's
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -103,6 +118,7 @@ def execute(arguments: list[str]) -> int:
     try:
         _check_texts(arguments)
         returned = group.main(arguments, prog_name="submitter", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         return errors.EXIT_INTERRUPTED
     except KeyboardInterrupt:
@@ -111,10 +127,10 @@ def execute(arguments: list[str]) -> int:
         return _fail(error.format_message(), None, errors.EXIT_USAGE, title="")
     except click.ClickException as error:
         return _fail(error.format_message(), _usage_remedy(error), error.exit_code)
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderGoneError):
         # The reader has gone away (`submitter list | head`): say nothing.
         _silence(sys.stdout)
-        return errors.EXIT_RUNS_FAILED
+        return errors.EXIT_READER_GONE
     except errors.SubmitterError as error:
         return _fail(error.message, error.remedy, error.exit_code)
     except Exception as error:

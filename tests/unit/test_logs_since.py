@@ -30,3 +30,9 @@ def test_a_time_without_an_offset_is_local() -> None:
 def test_anything_else_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match="neither a span nor a time"):
         since_ms(text, NOW)
+
+
+@pytest.mark.parametrize("text", ["1960-01-01", "99999999d", "9" * 400 + "d", "0001-01-01T00:00:00+23:00"])
+def test_what_is_before_the_epoch_aws_would_not_take(text: str) -> None:
+    with pytest.raises(UsageError, match="is before 1970"):
+        since_ms(text, NOW)

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from submitter import events, logs
+from submitter.errors import SubmitterError
 from submitter.links import Links
 from submitter.logs import Job, LogReader, Part
 
@@ -206,6 +209,56 @@ def test_links_that_runs_have_printed_are_found_among_thousands_of_lines(machine
     found = links.read([(run.started_at, run.log_stream) for run in runs] + [(runs[0].started_at, "not/there/yet")])
     assert found == {run.log_stream: f"{link}{run.seed}" for run in runs}
     assert links.read([]) == {}
+
+
+def test_an_attempt_without_a_log_is_told_with_its_own_end(machine: Any, wait_until: WaitUntil) -> None:
+    machine.run([1], command="test $AWS_BATCH_JOB_ATTEMPT != 1 || exec sleep 600; echo {seed}; exit 7")
+    job = machine.run_status(1).job
+    wait_until(lambda: machine.run_status(1).status == "running")
+    machine.server.control.reclaim(job)
+    wait_until(lambda: machine.status().over)
+    sentence = "Attempt 1 ended without a log: Spot interruption: EC2 has reclaimed the instance."
+    assert read(machine, job, attempt=1) == ([], [sentence])
+    assert read(machine, job, attempt=2)[0] == [(2, "1")]
+
+
+@pytest.mark.parametrize("part", [{}, {"tail": 1000}, {"tail": 1000, "grep": re.compile("")}])
+@pytest.mark.parametrize("operation", ["DescribeJobs", "GetLogEvents"])
+@pytest.mark.parametrize("skip", [0, 1, 2])
+def test_following_goes_on_after_what_passes_and_gives_every_line_once(
+    machine: Any,
+    fault: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    operation: str,
+    skip: int,
+    part: dict[str, Any],
+) -> None:
+    for module in (logs, events):
+        monkeypatch.setattr(module, "EVENTS_PER_PAGE", 100)
+    machine.run([1, 2], command="seq 1 250; sleep 0.3; seq 251 300; echo {seed}")
+    jobs = {number: job_of(machine.run_status(number).job) for number in (1, 2)}
+    fault("batch" if operation == "DescribeJobs" else "logs", operation, "expired", skip=skip, count=3)
+    troubles: list[SubmitterError] = []
+
+    def troubled(error: SubmitterError) -> None:
+        troubles.append(error)
+        machine.logs.use(machine.session, machine.batch)
+
+    lines = list(machine.logs.read(jobs, Part(**part), follow=True, say=lambda *_: None, troubled=troubled))
+    for number in (1, 2):
+        messages = [line.message for line in lines if line.run == number]
+        assert messages == [*map(str, range(1, 301)), str(number)]
+    assert len(troubles) == 3
+    assert {error.message for error in troubles} == {"The AWS credentials have expired."}
+
+
+def test_what_does_not_pass_ends_the_following(machine: Any, fault: Callable[..., None]) -> None:
+    machine.run([1])
+    fault("logs", "GetLogEvents", "refuse", code="AccessDeniedException", message="no")
+    job = job_of(machine.run_status(1).job)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        list(machine.logs.read({1: job}, Part(), follow=True, say=lambda *_: None, troubled=lambda _: None))
 
 
 def test_an_event_that_is_shown_seconds_after_the_end_is_not_lost(

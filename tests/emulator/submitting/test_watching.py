@@ -123,6 +123,27 @@ def typed(submitter: Submitter) -> Callable[..., list[str]]:
     return lambda *arguments: [sys.executable, "-m", "submitter", *arguments]
 
 
+@pytest.mark.parametrize("arguments", [("logs", "first"), ("status", "first"), ("--help",)])
+def test_a_reader_that_goes_away_is_no_failure_of_the_runs(
+    submitter: Submitter, typed: Callable[..., list[str]], arguments: tuple[str, ...]
+) -> None:
+    done(submitter, "echo {seed}")
+    ours, theirs = os.pipe()
+    os.close(ours)
+    process = subprocess.run(typed(*arguments), stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+    assert (process.returncode, process.stderr) == (141, "")
+
+
+def test_what_the_output_cannot_hold_is_written_as_its_code(
+    submitter: Submitter, typed: Callable[..., list[str]]
+) -> None:
+    done(submitter, "echo {seed} ✓")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = subprocess.run(typed("logs", "first", "--index", "1"), env=environment, capture_output=True, check=True)
+    assert process.stdout == b"1 \\u2713\n"
+
+
 def read_until(terminal: int, text: str) -> str:
     seen = b""
     while text.encode() not in seen:
@@ -213,10 +234,61 @@ def test_logs_are_written_into_a_file_for_each_run(submitter: Submitter, tmp_pat
     }
 
 
+def test_following_into_files_keeps_one_of_them_open(
+    submitter: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else some hundred runs are more files than a process may have open."""
+    monkeypatch.setattr(logs, "_SHOWN_SECONDS", 0)
+    submitter(*run("for n in 1 2 3; do echo {seed}.$n; sleep 0.1; done", "--num-seed", "2"))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "00001-seed=1.log").write_text("of yesterday\n")
+    most, open_file = 0, Path.open
+
+    def counting(self: Path, *arguments: Any, **options: Any) -> Any:
+        nonlocal most
+        most = max(most, sum(link.resolve().parent == tmp_path / "logs" for link in Path("/proc/self/fd").iterdir()))
+        return open_file(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counting)
+    assert submitter("logs", "first", "-f", "--output", str(tmp_path / "logs")).err.startswith("2 logs written")
+    for seed in (1, 2):
+        written = (tmp_path / "logs" / f"{seed:05}-seed={seed}.log").read_text()
+        assert written == "".join(f"{seed}.{n}\n" for n in (1, 2, 3))
+    assert most == 0
+
+
+@pytest.mark.parametrize("folder", ["{tmp}/file/x", "{tmp}/file", "/proc/there-is-none"])
+def test_a_folder_that_cannot_be_written_is_one_sentence(submitter: Submitter, tmp_path: Path, folder: str) -> None:
+    submitter(*run("echo {seed}"))
+    (tmp_path / "file").touch()
+    folder = folder.format(tmp=tmp_path)
+    refused = submitter("logs", "first", "--output", folder)
+    assert refused.code == 2
+    assert folder in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_logs_are_followed_through_expired_credentials(submitter: Submitter, server: EmulatorServer) -> None:
+    submitter(*run("echo {seed}"))
+    server.control.faults.add(Rule(service="logs", operation="GetLogEvents", kind="expired", count=1))
+    followed = submitter("logs", "first", "-f")
+    assert (followed.code, followed.out) == (0, "1\n")
+    assert "Log in again in another terminal (`aws sso login`" in followed.err
+    server.control.faults.add(Rule(service="logs", operation="GetLogEvents", kind="expired", count=1))
+    assert submitter("logs", "first").code == 3
+
+
+def test_more_lines_than_a_machine_counts_are_all(submitter: Submitter) -> None:
+    done(submitter, "echo {seed}")
+    assert submitter("logs", "first", "--index", "1", "--tail", "9" * 30, "--grep", "").out == "1\n"
+
+
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [
         ("--since", "yesterday", "'yesterday' is neither a span nor a time."),
+        ("--since", "1960-01-01", "--since 1960-01-01 is before 1970."),
+        ("--seed", "9" * 5000, "is too large."),
         ("--grep", "(", "--grep ( is no regular expression"),
         ("--tail", "0", "Invalid value for '--tail'"),
         ("--where", "lr=1", "--where lr=1 does not name a parameter"),
