@@ -6,7 +6,7 @@ user guide.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from submitter.blocked import explain, reason_of
@@ -40,10 +40,12 @@ def diagnose(waiting: Waiting) -> list[Finding]:
         return [
             Finding(sentence=sentence, remedy="Deploy it again (`pulumi up`), or `submitter run` on another queue.")
         ]
-    found = [*_starting(waiting), *_closed(waiting)]
+    if not waiting.runs:
+        return [*_lagging(waiting)]
+    found = [*_lagging(waiting), *_starting(waiting), *_closed(waiting)]
     if set(waiting.runs) <= {"starting"} or (found and all(map(_unusable, waiting.environments))):
         return found
-    return [*found, *(_behind(waiting) or _first(waiting))]
+    return [*found, *(_behind(waiting) or _first(waiting) or [_unknown(waiting)])]
 
 
 def not_with_aws(counts: Mapping[str, int]) -> list[Finding]:
@@ -95,6 +97,14 @@ def cancelled_for_waiting(reasons: Mapping[str, int]) -> list[Finding]:
     ]
 
 
+def _lagging(waiting: Waiting) -> Iterator[Finding]:
+    if number := waiting.lagging:
+        yield Finding(
+            sentence=f"AWS counts {count(number, 'run')} as waiting but lists none that waits: its count lags behind.",
+            remedy="`submitter status --runs` tells how each of them stands.",
+        )
+
+
 def _starting(waiting: Waiting) -> Iterator[Finding]:
     if starting := waiting.runs.get("starting"):
         yield Finding(
@@ -139,6 +149,13 @@ def _behind(waiting: Waiting) -> list[Finding]:
     head = waiting.head
     if head is None or head.own:
         return []
+    if head.older:
+        first = Finding(
+            sentence=f"Runs of this sweep from before --new are before these at the head of {waiting.queue}.",
+            remedy=f"Wait for them; or `submitter cancel {head.sweep}` ends them, and these with them, which "
+            f"`submitter retry {head.sweep}` then sends again.",
+        )
+        return [first, *_first(replace(waiting, need=head.need))]
     if head.sweep is None:
         sentence, look = f"The job {head.job}, which is of no sweep, is at the head of {waiting.queue}", ""
     else:
@@ -146,7 +163,7 @@ def _behind(waiting: Waiting) -> list[Finding]:
             f"The sweep {head.sweep} is at the head of {waiting.queue}",
             f", see `submitter why {head.sweep}`",
         )
-    why = f" and waits itself: {head.status_reason}" if head.status_reason else ""
+    why = f" and waits itself: {head.status_reason.rstrip('.')}" if head.status_reason else ""
     first = Finding(
         sentence=f"{sentence}{why}.",
         remedy=f"AWS places one job after the other: wait{look}, or submit to another queue.",
@@ -155,7 +172,7 @@ def _behind(waiting: Waiting) -> list[Finding]:
 
 
 def _first(waiting: Waiting) -> list[Finding]:
-    """Say why the first of these runs waits: AWS's own reason, else what is seen, else what is likely."""
+    """Say why the first of the queue's runs waits: AWS's own reason, else what is seen."""
     words = waiting.head.status_reason if waiting.head else ""
     reason = reason_of(words)
     found = [*_bid(waiting), *(_aws_says(waiting, words) if words else _full(waiting))]
@@ -168,7 +185,7 @@ def _first(waiting: Waiting) -> list[Finding]:
                 "says how long runs may wait.",
             )
         )
-    return found or [_unknown(waiting)]
+    return found
 
 
 def _aws_says(waiting: Waiting, words: str) -> Iterator[Finding]:

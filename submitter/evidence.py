@@ -14,10 +14,15 @@ from submitter.names import SWEEP_TAG
 from submitter.session import Clock
 
 if TYPE_CHECKING:
+    from mypy_boto3_batch.literals import JobStatusType
+
     from infra.outputs import StackOutputs
 
 WAITING: Final = ("submitted", "pending", "runnable", "starting")
 """Batch's statuses of a run that has been submitted and does not run yet."""
+
+_CHILD_WAITS: Final[tuple["JobStatusType", ...]] = ("RUNNABLE", "STARTING", "SUBMITTED", "PENDING")
+_CHILD_GOES_ON: Final[tuple["JobStatusType", ...]] = ("RUNNING", "SUCCEEDED", "FAILED")
 
 Job = Mapping[str, Any]
 
@@ -35,22 +40,23 @@ class Evidence:
     def __init__(self, contract: "StackOutputs", batch: Batch, price: Callable[[str], Price], clock: Clock) -> None:
         self._contract, self._batch, self._price, self._clock = contract, batch, price, clock
 
-    def waiting(self, generation: Generation) -> list[Waiting]:
-        """Return what is known about the generation's runs that wait, queue by queue."""
+    def waiting(self, sweep: str, generation: Generation) -> list[Waiting]:
+        """Return what is known about the runs of the sweep's generation that wait, queue by queue."""
         places = {place.slot.sent: place for place in generation.newest().values() if place.slot.sent}
         jobs = self._batch.describe(job for job, place in places.items() if not place.slot.ended)
         by_queue: dict[str, list[Job]] = {}
         for job in jobs.values():
             if _waiting_runs(job):
                 by_queue.setdefault(places[job["jobId"]].entry.queue, []).append(job)
-        return [self._on_queue(name, found, set(places)) for name, found in by_queue.items()]
+        return [self._on_queue(name, found, sweep, set(places)) for name, found in by_queue.items()]
 
-    def _on_queue(self, name: str, jobs: Sequence[Job], own: set[str]) -> Waiting:
+    def _on_queue(self, name: str, jobs: Sequence[Job], sweep: str, own: set[str]) -> Waiting:
         queue: Mapping[str, Any] = self._batch.queues([name]).get(name, {})
         hardware = self._contract.queues.get(name)
         arns = [each["computeEnvironment"] for each in queue.get("computeEnvironmentOrder", ())]
         environments = tuple(_environment(each) for each in self._batch.environments(arns))
-        head, front_known = self._head(name, own) if queue else (None, False)
+        head, front_known = self._head(name, sweep, own) if queue else (None, False)
+        lagging = [job for job in jobs if self._lags(job)]
         cheap = any(each.spot and each.bid_percentage < 100 for each in environments)
         return Waiting(
             queue=name,
@@ -61,7 +67,8 @@ class Evidence:
             status_reason=queue.get("statusReason", ""),
             limits={each["reason"]: each["maxTimeSeconds"] for each in queue.get("jobStateTimeLimitActions", ())},
             environments=environments,
-            runs=sum(map(_waiting_runs, jobs), Counter()),
+            runs=sum((_waiting_runs(job) for job in jobs if job not in lagging), Counter()),
+            lagging=sum(_waiting_runs(job).total() for job in lagging),
             waited_seconds=self._clock.now() - min(job["createdAt"] for job in jobs) / 1000,
             need=_need(jobs[0]),
             head=head,
@@ -69,7 +76,15 @@ class Evidence:
             price=self._price(hardware.instance_type) if cheap and hardware else None,
         )
 
-    def _head(self, queue: str, own: set[str]) -> tuple[Head | None, bool]:
+    def _lags(self, job: Job) -> bool:
+        """Tell whether an array counts runs as waiting, and lists others, but none that waits."""
+        if "arrayProperties" not in job or job["status"] != "PENDING":
+            return False
+        listed = (next(self._batch.children(job["jobId"], status), None) for status in _CHILD_WAITS)
+        gone_on = (next(self._batch.children(job["jobId"], status), None) for status in _CHILD_GOES_ON)
+        return not any(listed) and any(gone_on)
+
+    def _head(self, queue: str, sweep: str, own: set[str]) -> tuple[Head | None, bool]:
         """Return the queue's first job, and whether that could be read: older policies do not allow it."""
         try:
             job = self._batch.head(queue)
@@ -83,10 +98,13 @@ class Evidence:
         found = self._batch.describe(dict.fromkeys((job, array)))
         if job not in found:
             return None, True
+        of_sweep = found[array].get("tags", {}).get(SWEEP_TAG) if array in found else None
         return Head(
             job=job,
-            sweep=found[array].get("tags", {}).get(SWEEP_TAG) if array in found else None,
+            sweep=of_sweep,
             own=array in own,
+            older=array not in own and of_sweep == sweep,
+            need=_need(found[job]),
             status_reason=found[job].get("statusReason", "") if found[job]["status"] == "RUNNABLE" else "",
         ), True
 

@@ -43,12 +43,16 @@ class Head:
         job: Its id.
         sweep: The sweep that it belongs to; None for a job that was not submitted by this program.
         own: Whether it is one of the sweep that is asked about.
+        older: Whether it is one of that sweep from before it was begun afresh.
+        need: What it reserves.
         status_reason: AWS's words on why it waits; empty without.
     """
 
     job: str
     sweep: str | None
     own: bool
+    older: bool
+    need: "Need"
     status_reason: str
 
 
@@ -88,6 +92,7 @@ class Waiting:
         limits: Seconds after which the queue cancels its head, by the reason that AWS gives for its waiting.
         environments: In the order in which the queue tries them.
         runs: How many runs wait, by status.
+        lagging: How many more the arrays count as waiting although none of them is listed as such.
         waited_seconds: Since the oldest of them was submitted.
         need: What one of them reserves.
         head: None when the queue's front is empty, or when it is not known.
@@ -104,6 +109,7 @@ class Waiting:
     limits: Mapping[str, int]
     environments: tuple[Environment, ...]
     runs: Mapping[str, int]
+    lagging: int
     waited_seconds: float
     need: Need
     head: Head | None

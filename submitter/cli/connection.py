@@ -277,7 +277,7 @@ class Connection:
         status = self.status.read(sweep)
         found: dict[str | None, list[Finding]] = {None: not_with_aws(status.counts)}
         evidence = Evidence(self.contract, self.batch, partial(read_price, self._session), self.clock)
-        for waiting in evidence.waiting(status.generation):
+        for waiting in evidence.waiting(sweep, status.generation):
             found[waiting.queue] = diagnose(waiting)
         for queue, reasons in reasons_of_ended(status.generation).items():
             found.setdefault(queue, []).extend(cancelled_for_waiting(reasons))

@@ -10,7 +10,9 @@ import click
 from submitter import render
 from submitter.cli import options
 from submitter.cli.output import Teller, counts_text, note, status_values, trouble_text
+from submitter.diagnosis import not_with_aws
 from submitter.errors import RunsFailedError
+from submitter.selection import FAILED
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
@@ -87,8 +89,17 @@ def check_succeeded(status: "SweepStatus") -> None:
         RunsFailedError: A run failed, or is not known to have succeeded.
     """
     if not status.succeeded:
-        raise RunsFailedError(
-            f"Not all runs of {status.sweep} succeeded.",
-            f"`submitter status {status.sweep} --runs` tells why, `submitter logs {status.sweep} --failed` prints what "
-            f"the failed ones have logged, `submitter retry {status.sweep}` runs them again.",
+        raise RunsFailedError(f"Not all runs of {status.sweep} succeeded.", " ".join(_remedies(status)))
+
+
+def _remedies(status: "SweepStatus") -> Iterator[str]:
+    """Yield, in sentences, what to do about runs that have not succeeded, which depends on what became of them."""
+    counts, sweep = status.counts, status.sweep
+    logged = f"`submitter logs {sweep} --failed` prints what the failed ones have logged, "
+    if not FAILED.isdisjoint(counts):
+        yield (
+            f"`submitter status {sweep} --runs` tells why, {logged if 'failed' in counts else ''}"
+            f"`submitter retry {sweep}` runs them again."
         )
+    for finding in not_with_aws(counts):
+        yield f"{finding.sentence} {finding.remedy}"

@@ -18,7 +18,8 @@ ENVIRONMENT = Environment(
     desired_vcpus=0,
     service_role="arn:aws:iam::123456789012:role/batch",
 )
-OURS = Head(job="ours", sweep="ada/first", own=True, status_reason="")
+NEED = Need(vcpus=1, memory_mib=1800, gpus=0)
+OURS = Head(job="ours", sweep="ada/first", own=True, older=False, need=NEED, status_reason="")
 WAITING = Waiting(
     queue="c5a-large-spot",
     hardware=None,
@@ -29,8 +30,9 @@ WAITING = Waiting(
     limits={},
     environments=(ENVIRONMENT,),
     runs={"runnable": 3},
+    lagging=0,
     waited_seconds=3600,
-    need=Need(vcpus=1, memory_mib=1800, gpus=0),
+    need=NEED,
     head=OURS,
     front_known=True,
     price=None,
@@ -46,6 +48,22 @@ def only(waiting: Waiting) -> str:
 def test_a_reason_that_aws_has_added_is_told_in_its_words() -> None:
     words = "CAPACITY:OF_ANOTHER_KIND - Something that nobody knows yet."
     assert only(replace(WAITING, head=replace(OURS, status_reason=words))) == f"AWS says: {words}"
+
+
+def test_older_runs_of_the_sweep_at_the_head_are_told_with_what_they_need() -> None:
+    words = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - It does not fit."
+    needs = replace(NEED, memory_mib=9000)
+    head = Head(job="older", sweep="ada/first", own=False, older=True, need=needs, status_reason=words)
+    first, reason = diagnose(replace(WAITING, head=head))
+    assert first.sentence == "Runs of this sweep from before --new are before these at the head of c5a-large-spot."
+    assert "`submitter cancel ada/first`" in first.remedy
+    assert reason.sentence.startswith("A run needs 1 vCPU, 9000 MiB")
+
+
+def test_runs_that_an_array_only_counts_as_waiting_are_not_said_to_wait() -> None:
+    assert only(replace(WAITING, runs={}, lagging=3)) == (
+        "AWS counts 3 runs as waiting but lists none that waits: its count lags behind."
+    )
 
 
 def test_an_invalid_queue_is_told_in_awss_words() -> None:

@@ -54,6 +54,28 @@ def test_another_sweep_at_the_head_of_the_queue_is_named_with_why_it_waits(
     assert why("bob/large")[0][0].startswith("A run needs 1 vCPU, 8192 MiB")
 
 
+def test_older_runs_of_the_sweep_itself_at_the_head_are_told_with_why_they_wait(
+    machine: Any, why: Why, wait_until: WaitUntil, submit_to_wait: Submit
+) -> None:
+    machine.server.control.set_capacity("spot", available=False)
+    submit_to_wait(tags={"rl-batch:sweep": "ada/first"})
+    machine.run([1, 2], fresh=True, tags={"rl-batch:sweep": "ada/first"})
+    wait_until(lambda: machine.status().counts == {"runnable": 2})
+    [(sentence, remedy), (reason, _)] = why()
+    assert sentence == f"Runs of this sweep from before --new are before these at the head of {QUEUE}."
+    assert "`submitter cancel ada/first`" in remedy
+    assert reason.startswith("EC2 has no c5a.large to give at present (CAPACITY:")
+
+
+def test_runs_of_an_array_whose_count_lags_are_not_said_to_wait(machine: Any, why: Why, wait_until: WaitUntil) -> None:
+    machine.server.control.delay_summaries(3600)
+    machine.run([1, 2], command="exec sleep 600 # {seed}")
+    wait_until(lambda: machine.statuses() == ["running", "running"])
+    assert [sentence for sentence, _ in why()] == [
+        "AWS counts 2 runs as waiting but lists none that waits: its count lags behind."
+    ]
+
+
 def test_a_job_that_is_of_no_sweep_at_the_head_is_named(
     aws: Aws, machine: Any, why: Why, wait_until: WaitUntil, submit_to_wait: Submit
 ) -> None:
@@ -226,3 +248,8 @@ def test_runs_that_aws_has_forgotten_are_told_apart_from_those_that_wait(
     wait_until(lambda: machine.batch.describe([job])[job]["status"] == "SUCCEEDED")
     machine.clock.sleep(9 * 86_400)
     assert "AWS has forgotten 2 runs before anybody saw how they ended." in submitter("why", "ada/first").out
+    waited = submitter("wait", "ada/first")
+    assert waited.code == 1
+    assert "AWS has forgotten 2 runs before anybody saw how they ended. Look at their results" in waited.err
+    assert "logs" not in waited.err
+    assert "retry" not in waited.err

@@ -40,7 +40,7 @@ def test_a_queue_that_the_stack_no_longer_has_is_told_without_its_type(machine: 
     submit_to_wait()
     contract = replace(machine.contract, queue_names=(), queues={})
     evidence = Evidence(contract, machine.batch, partial(read_price, machine.session), machine.clock)
-    [waiting] = evidence.waiting(machine.status().generation)
+    [waiting] = evidence.waiting("ada/first", machine.status().generation)
     [finding] = diagnose(waiting)
     assert finding.sentence.startswith("EC2 has no instance to give at present (CAPACITY")
 
@@ -214,7 +214,7 @@ def test_where_aws_gives_no_reason_and_none_is_seen_that_is_said(
 
     machine.clock.sleep(3600)  # by the account's clock, which the command line does not have
     evidence = Evidence(machine.contract, machine.batch, partial(read_price, machine.session), machine.clock)
-    [waiting] = evidence.waiting(machine.status().generation)
+    [waiting] = evidence.waiting("ada/first", machine.status().generation)
     [finding] = diagnose(waiting)
     assert finding.sentence.startswith("AWS gives no reason, and none is seen")
     assert finding.sentence.endswith("have waited for 1 h 00 min is not known.")
