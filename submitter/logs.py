@@ -297,6 +297,13 @@ def _because(job: Mapping[str, Any], *, spot: bool) -> str:
     return f": {why.rstrip('.')}" if why else ""
 
 
+def never_sent(status: str) -> str:
+    """Return the sentence that stands where the log of a run without a job would be."""
+    if status == "deciding":
+        return "There is no log yet: it is not known yet whether AWS has the run. Ask again in some minutes."
+    return f"There is no log: the run is {status}."
+
+
 def _no_log(job: Mapping[str, Any], attempt: int | None, *, spot: bool) -> str:
     """Return the sentence that stands where a log would be."""
     had, over = attempts(job), job["status"] in FINAL

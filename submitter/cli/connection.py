@@ -316,7 +316,7 @@ class Connection:
 
         What may pass is told and waited for when the logs are followed, as by :meth:`wait`.
         """
-        from submitter.logs import Job
+        from submitter.logs import Job, never_sent
 
         reader = self.logs
 
@@ -328,7 +328,7 @@ class Connection:
         jobs = {}
         for one in runs:
             if one.job is None:
-                say(one.number, _never_sent(one.status))
+                say(one.number, never_sent(one.status))
                 continue
             queue = self.contract.queues.get(one.queue or "")
             spot = queue is not None and queue.purchase == "spot"
@@ -380,10 +380,3 @@ class Connection:
     @cached_property
     def _session(self) -> "boto3.Session":
         return open_session(self.contract)
-
-
-def _never_sent(status: str) -> str:
-    """Return the sentence that stands where the log of a run without a job would be."""
-    if status == "deciding":
-        return "There is no log yet: it is not known yet whether AWS has the run. Ask again in some minutes."
-    return f"There is no log: the run is {status}."

@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -18,8 +19,9 @@ from submitter.stack import StackSource
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
+    from submitter.history import Entry
     from submitter.logs import Line, Part
-    from submitter.status import SweepStatus
+    from submitter.status import RunStatus, SweepStatus
 
 
 @click.command("logs")
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 @options.owner
 @options.selector
 @click.option("-f", "--follow", is_flag=True, help="Go on until the runs have ended, attempt after attempt.")
+@click.option(
+    "--job",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of each run's N-th job: a retry sends another one.  [default: the newest]",
+)
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only this attempt.")
 @click.option("--since", metavar="WHEN", help="Only lines since then: 30s, 10m, 2h or 1d ago, or 2026-11-30T18:00.")
 @click.option(
@@ -48,6 +56,7 @@ def logs_command(
     owner: str | None,
     selection: Selection,
     follow: bool,
+    job: int | None,
     attempt: int | None,
     since: str | None,
     tail: int | None,
@@ -67,13 +76,28 @@ def logs_command(
     files = None if output is None else _Files(output)
     printer = _Printer(status, files, as_json=as_json)
     # Following needs all at once; files can be filled one after the other, which needs no memory.
-    together = [status.runs] if follow or files is None else [(run,) for run in status.runs]
+    read = status.runs if job is None else tuple(_of_job(status, job, printer.say))
+    together = [read] if follow or files is None else [(run,) for run in read]
     with files or nullcontext():
         for runs in together:
             for line in connection.log_lines(runs, part, follow=follow, say=printer.say, troubled=trouble):
                 printer.write(line, flush=follow)
     if files is not None:
         note(f"{render.count(files.written, 'log')} written into {output}.")
+
+
+def _of_job(status: "SweepStatus", count: int, say: Callable[[int, str], None]) -> "Iterator[RunStatus]":
+    """Yield the runs with their first, second, ... job in place of the newest; tell of those that have had fewer."""
+    had: dict[int, list[tuple[Entry, str]]] = {}
+    for place in status.generation.places():
+        for number, job in place.jobs().items():
+            had.setdefault(number, []).append((place.entry, job))
+    for run in status.runs:
+        if len(jobs := had.get(run.number, [])) < count:
+            say(run.number, f"There is no job {count}: the run has had {len(jobs)}.")
+            continue
+        entry, job = jobs[count - 1]
+        yield replace(run, job=job, queue=entry.queue, definition=entry.definition, sent_at=entry.at)
 
 
 def _part(

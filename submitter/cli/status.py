@@ -85,9 +85,10 @@ def status_command(
 def _watch(
     connection: "Connection", sweep: str, selection: Selection, *, each_run: bool, poll: float, as_json: bool
 ) -> None:
-    """Show a sweep until it is over: in place on a terminal, else the counts whenever they have changed."""
+    """Show a sweep until it is over: in place on a terminal, else the counts and runs whenever they have changed."""
     live = Live(sys.stdout) if sys.stdout.isatty() and not as_json else None
     tell, complain = Teller(click.echo), Teller(note)
+    changed = _Changed()
     frame = ""
 
     def show(status: "SweepStatus") -> None:
@@ -99,6 +100,8 @@ def _watch(
             tell(render.document("status", status_values(status, each_run=each_run), indent=None))
         else:
             tell("\n".join(_headlines(status, selection)))
+            if news := changed(status):
+                click.echo(_table(status, connection.with_links(replace(status, runs=news)).runs))
 
     def trouble(error: SubmitterError) -> None:
         if live is not None:
@@ -109,6 +112,19 @@ def _watch(
     with runs_go_on(sweep):
         chosen = selection if each_run else None
         connection.wait(sweep, selection=chosen, poll_seconds=poll, seen=show, troubled=trouble)
+
+
+class _Changed:
+    """Returns, when called with a status, its runs that do not stand as they did at the call before."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[object, ...]] = {}
+
+    def __call__(self, status: "SweepStatus") -> tuple["RunStatus", ...]:
+        now: dict[int, tuple[object, ...]] = {run.number: (run.status, run.attempts, run.reason) for run in status.runs}
+        changed = tuple(run for run in status.runs if self._before.get(run.number) != now[run.number])
+        self._before = now
+        return changed
 
 
 def _frame(connection: "Connection", status: "SweepStatus", selection: Selection, rows: int) -> str:

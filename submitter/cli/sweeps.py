@@ -9,11 +9,13 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.numbers import NumberSet
+from submitter.cli.output import note
+from submitter.numbers import NumberSet, range_text
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
     from submitter.history import Entry, Generation, Record
+    from submitter.plan import JobSpec
     from submitter.sweep import Block
 
 _FEW: Final = 12
@@ -38,6 +40,9 @@ def list_command(source: StackSource, *, mine: bool, as_json: bool) -> None:
             for one in found
         ]
         click.echo(render.document("list", {"sweeps": rows}))
+        return
+    if not found:
+        note("You have no sweep yet; --all lists those of everybody." if mine else "There is no sweep yet.")
         return
     names = [one.sweep.partition("/")[2] if mine else one.sweep for one in found]
     rows_shown = [
@@ -77,16 +82,17 @@ def show_command(source: StackSource, *, name: str, owner: str | None, as_json: 
         click.echo(line)
     for entry in generation.entries:
         where = f" on {entry.queue} by {entry.definition}" if entry.queue else ""
+        each = f": {_spec_text(entry.spec)}" if entry.spec else ""
         runs = f"{'run' if len(entry.runs) == 1 else 'runs'} {entry.runs}"
-        click.echo(f"{entry.kind} of {_local_time(entry.at)}: {runs}{where}")
+        click.echo(f"{entry.kind} of {_local_time(entry.at)}: {runs}{where}{each}")
 
 
 def _asked(generation: "Generation") -> dict[str, Any]:
     """Return the values that each parameter has, and the seeds."""
     rows = list(dict.fromkeys(row for block in generation.table.blocks for row in block.rows))
     columns = zip(generation.axes, zip(*rows, strict=True), strict=True) if generation.axes else ()
-    seeds = NumberSet(seed for block in generation.table.blocks for seed in _seeds(generation, block))
-    return {"values": {axis: list(dict.fromkeys(column)) for axis, column in columns}, "seeds": str(seeds)}
+    seeds = dict.fromkeys(seed for block in generation.table.blocks for seed in _seeds(generation, block))
+    return {"values": {axis: list(dict.fromkeys(column)) for axis, column in columns}, "seeds": range_text(seeds)}
 
 
 def _seeds(generation: "Generation", block: "Block") -> list[int]:
@@ -103,7 +109,7 @@ def _blocks(generation: "Generation") -> list[dict[str, Any]]:
         {
             "runs": str(NumberSet(range(start + 1, start + len(block) + 1))),
             "rows": [dict(zip(generation.axes, row, strict=True)) for row in block.rows],
-            "seeds": str(NumberSet(_seeds(generation, block))),
+            "seeds": range_text(_seeds(generation, block)),
         }
         for start, block in zip(table.starts, table.blocks, strict=False)
     ]
@@ -140,9 +146,35 @@ def _submission(entry: "Entry") -> dict[str, Any]:
         "at": entry.at,
         "queue": entry.queue,
         "definition": entry.definition,
+        "spec": None if entry.spec is None else _spec(entry.spec),
         "runs": str(entry.runs),
         "jobs": {slot.name: slot.sent for slot in entry.slots},
     }
+
+
+def _spec(spec: "JobSpec") -> dict[str, Any]:
+    """Return what each run of a submission gets, defaults and all; variables are among the options."""
+    return {
+        "image": spec.image,
+        "vcpus": spec.vcpus,
+        "memory_mib": spec.memory_mib,
+        "gpus": spec.gpus,
+        "timeout_seconds": spec.timeout_seconds,
+        "attempts": spec.attempts,
+        "retry_on_error": spec.retry_on_error,
+    }
+
+
+def _spec_text(spec: "JobSpec") -> str:
+    parts = [
+        f"{spec.vcpus} vCPU",
+        f"{spec.memory_mib} MiB",
+        *([f"{spec.gpus} GPU"] if spec.gpus else []),
+        render.count(spec.attempts, "attempt"),
+        f"{render.duration(spec.timeout_seconds)} each",
+        spec.image,
+    ]
+    return ", ".join(parts)
 
 
 def _shown(value: object) -> str:

@@ -110,10 +110,39 @@ def test_an_array_that_has_ended_is_told_by_itself_while_its_summary_lags(
 
 def test_watching_chosen_runs_tells_how_many_of_them_stand_how(submitter: Submitter) -> None:
     submitter(*run("sleep 0.5; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
-    lines = submitter("status", "first", "--watch", "--seed", "2", "--poll", "0.1").out.splitlines()
+    watched = submitter("status", "first", "--watch", "--seed", "2", "--poll", "0.1").out.splitlines()
+    lines = [line for line in watched if "runs: " in line or "run: " in line]
     assert lines[-2:] == ["emulator/first: 3 runs: 1 failed, 2 succeeded", "Chosen are 1 run: 1 failed"]
     assert all(line.startswith("Chosen are 1 run: ") for line in lines[1::2])
     assert all(line.startswith("emulator/first: 3 runs: ") for line in lines[::2])
+
+
+def test_watching_runs_without_a_terminal_prints_each_that_has_changed(submitter: Submitter) -> None:
+    submitter(*run("sleep 0.3; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
+    lines = submitter("status", "first", "--watch", "--runs", "--poll", "0.1").out.splitlines()
+    rows = [line.split()[:3] for line in lines if line.split()[0].isdecimal()]
+    assert {tuple(row) for row in rows} >= {("1", "1", "succeeded"), ("2", "2", "failed"), ("3", "3", "succeeded")}
+    for number in ("1", "2", "3"):
+        states = [state for n, _, state in rows if n == number]
+        assert len(states) == len(set(states))
+    assert "exit code 1" in next(line for line in lines if "failed" in line and line.split()[0] == "2")
+
+
+def test_the_log_of_an_earlier_job_of_a_run_is_read_by_its_number(submitter: Submitter) -> None:
+    command = "if test {seed} = 2; then date +%s.%N; exit 3; fi"
+    done(submitter, command)
+    before = submitter("logs", "first", "--index", "2").out
+    submitter("retry", "first", "--num-memory", "700")
+    submitter("wait", "first", "--poll", "0.1")
+    newest = submitter("logs", "first", "--index", "2").out
+    assert before != newest
+    assert submitter("logs", "first", "--index", "2", "--job", "1").out == before
+    assert submitter("logs", "first", "--index", "2", "--job", "2").out == newest
+    assert "There is no job 2: the run has had 1." in submitter("logs", "first", "--index", "1", "--job", "2").err
+    submissions = submitter("show", "first", "--json").document["submissions"]
+    assert [(each["spec"]["memory_mib"], each["spec"]["attempts"]) for each in submissions][1] == (700, 1)
+    lines = submitter("show", "first").out.splitlines()
+    assert "1 vCPU, 700 MiB, 1 attempt, 16 h 00 min each, trainer:1" in lines[-1]
 
 
 @pytest.fixture
@@ -345,6 +374,19 @@ def test_commands_and_options_are_completed(typed: Callable[..., list[str]]) -> 
     environment = {**os.environ, "_SUBMITTER_COMPLETE": "bash_complete", "COMP_WORDS": "submitter w", "COMP_CWORD": "1"}
     completed = subprocess.run(typed(), env=environment, capture_output=True, text=True, check=True)
     assert completed.stdout.split() == ["plain,why", "plain,wait"]
+
+
+def test_seeds_are_shown_in_the_order_in_which_they_number_the_runs(submitter: Submitter) -> None:
+    submitter(*run("echo {seed}", "--seeds", "9,1-3"))
+    shown = submitter("show", "first", "--json").document
+    assert (shown["seeds"], shown["blocks"][0]["seeds"]) == ("9,1-3", "9,1-3")
+
+
+def test_a_list_without_sweeps_says_so(submitter: Submitter) -> None:
+    listed = submitter("list")
+    assert (listed.code, listed.out, listed.err) == (0, "", "You have no sweep yet; --all lists those of everybody.\n")
+    assert submitter("list", "--all").err == "There is no sweep yet.\n"
+    assert submitter("list", "--json").document["sweeps"] == []
 
 
 def test_the_runs_of_a_file_are_shown_row_by_row(submitter: Submitter, tmp_path: Path) -> None:
