@@ -139,6 +139,7 @@ class Retry:
                 raise UsageError(f"{self._sweep} was begun afresh meanwhile.", "See `submitter status`.")
             untouched = {number for number, n in generation.newest_word().items() if n <= began and number in wanted}
             due, ending = self._due(generation, untouched)
+            self._sender.due |= due
             # All of them are drafted before any is sent: what cannot work is refused as a whole.
             if drafts := [self._draft(order, generation, len(entries) + 1) for order in self._orders(generation, due)]:
                 order, entry, requests = drafts[0]

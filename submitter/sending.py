@@ -1,21 +1,23 @@
 """Sending what an entry of the ledger announces: the half of the protocol that `run` and `retry` share."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
+from submitter.aws_errors import explain
 from submitter.batch import Accepted, Batch, Refused, Throttled, TooLate, Unknown
-from submitter.history import SIGNED_WITHIN, VOID, Entry, Generation, Place
+from submitter.errors import SubmitterError
+from submitter.history import SIGNED_WITHIN, VOID, Entry, Generation, Place, Slot
 from submitter.ledger import Ledger
 from submitter.numbers import NumberSet
+from submitter.render import count
 from submitter.session import Clock
-from submitter.settle import Patience, Settling
+from submitter.settle import Open, Patience, Settling
 from submitter.writer import Writer
 
-if TYPE_CHECKING:
-    from submitter.errors import SubmitterError
-
 _MAX_BACKOFF_SECONDS: Final = 8.0
+_AGAIN: Final = "When that is mended, type the same command again: it sends what is left, and nothing twice."
 _JITTER: Final = secrets.SystemRandom()
 
 
@@ -25,11 +27,13 @@ class Sender:
     Attributes:
         by: Who writes the entries.
         settled: Runs that were found to have been sent by an earlier command.
+        due: Runs that the command has set out to send; for those who are told why it did not.
     """
 
     def __init__(self, sweep: str, ledger: Ledger, batch: Batch, clock: Clock, say: Callable[[str], None]) -> None:
         self.by = Writer.here()
-        self.settled = NumberSet()
+        self.settled = self.due = NumberSet()
+        self._sent = self._open = NumberSet()  # of those that are due
         self._sweep, self._ledger, self._batch, self._clock, self._say = sweep, ledger, batch, clock, say
         self._settling = Settling(sweep, ledger, batch)
         self._patience = Patience(clock, say)
@@ -62,10 +66,11 @@ class Sender:
         Raises:
             SubmitterError: AWS refused a job; its slot and those after it are void.
         """
-        if self._ledger.put(self._sweep, entry, after=entries[-1] if entries else None):
-            self._prepare(entry, definition, ready)
-            return [*entries, self._send(entry, requests, definition)]
-        return self._ledger.entries_again(self._sweep, entries)
+        with self._counting():
+            if self._ledger.put(self._sweep, entry, after=entries[-1] if entries else None):
+                self._prepare(entry, definition, ready)
+                return [*entries, self._send(entry, requests, definition)]
+            return self._ledger.entries_again(self._sweep, entries)
 
     def undecided(self, generation: Generation, runs: NumberSet) -> list[Place]:
         """Return the slots with any of these runs that are open, and can be decided."""
@@ -73,9 +78,15 @@ class Sender:
 
     def look(self, places: Sequence[Place]) -> None:
         """Look once at open slots, and wait when one of them stays open."""
-        found = [self._settling.settle(place) for place in places]
+        with self._counting():
+            found = [self._settling.settle(place) for place in places]
         for place, entry in zip(places, found, strict=True):
-            if isinstance(entry, Entry) and entry.slots[place.index].sent and place.entry.by != self.by:
+            if isinstance(entry, Open):
+                continue
+            sent = entry.slots[place.index].sent is not None
+            if place.entry.by == self.by:
+                self._count(place.slot, sent=sent)
+            elif sent:
                 self.settled = NumberSet(self.settled | place.slot.runs)
         self._patience.wait(found)
 
@@ -91,10 +102,33 @@ class Sender:
         except (Exception, KeyboardInterrupt):  # what is known by then is not to be looked for again
             self._settling.record(entry, answers)
             raise
+        finally:
+            for index, slot in enumerate(entry.slots):
+                self._count(slot, sent=answers[index] != VOID if index in answers else None)
         recorded = self._settling.record(entry, answers)
         if refusal:
             raise refusal
         return recorded
+
+    def _count(self, slot: Slot, *, sent: bool | None) -> None:
+        """Note whether a slot's runs were sent; None while nobody knows."""
+        self._sent = self._sent | slot.runs if sent else self._sent - slot.runs
+        self._open = self._open | slot.runs if sent is None else self._open - slot.runs
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Let an error that ends the command say how many runs were submitted by then, and what to do."""
+        try:
+            yield
+        except Exception as error:
+            explained = error if isinstance(error, SubmitterError) else explain(error)
+            if explained is None or not self.due:
+                raise
+            were = "was" if len(self.due) == 1 else "were"
+            told = f"{len(self._sent):,} of {count(len(self.due), 'run')} {were} submitted"
+            unknown = f", of {len(self._open):,} it is not known yet" if self._open else ""
+            remedy = f"{told}{unknown}. {explained.remedy or _AGAIN}"
+            raise type(explained)(explained.message, remedy) from error
 
     def _send_each(
         self,

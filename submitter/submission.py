@@ -10,7 +10,7 @@ from typing import Any
 
 from submitter.batch import Batch
 from submitter.history import RETRY, RUN, Entry, Generation, Record, Slot, newest_nonce
-from submitter.identity import check_same
+from submitter.identity import check_same, is_same
 from submitter.ledger import Ledger, check_count
 from submitter.names import job_name, new_nonce
 from submitter.numbers import NumberSet
@@ -73,23 +73,36 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a `run` is about to do, by what the ledger says; the three parts have no run in common.
+    """What a `run` is about to do, by what the ledger says; the four parts have no run in common.
 
     Attributes:
         due: The runs that it submits.
-        present: How many were submitted, or may have been.
+        present: How many were submitted.
+        undecided: How many were perhaps submitted: it finds that out, and submits those that were not.
         cancelled: How many were cancelled, so that only a retry sends them again.
     """
 
     due: Runs
     present: int
+    undecided: int
     cancelled: int
 
 
-def goes_on_with(entries: Sequence[Entry], *, fresh: bool) -> Generation:
-    """Return the generation that a `run` goes on with, an empty one of its own where it begins one (`--new`)."""
-    nonce = None if fresh else newest_nonce(entries)
-    return Generation(entries, nonce or new_nonce())
+def binds(generation: Generation) -> bool:
+    """Tell whether any run of a generation was sent or may have been: else nobody need go on with what it is."""
+    return next(generation.places(), None) is not None
+
+
+def goes_on_with(entries: Sequence[Entry], asked: Record, *, fresh: bool) -> Generation:
+    """Return the generation that a `run` goes on with, an empty one of its own where it begins one.
+
+    It does so by `--new`, and where it is another sweep than one of which nothing was ever sent, every slot being void:
+    that all of it was refused must not take the name away from what was meant. Should its command still be at work, its
+    next entry or this one is put first, and the other command reads again.
+    """
+    newest = Generation(entries)
+    goes_on = newest.record is not None and (binds(newest) or is_same(asked, newest.record))
+    return newest if goes_on and not fresh else Generation(entries, new_nonce())
 
 
 def foresee(order: Order, generation: Generation) -> Outlook:
@@ -101,8 +114,16 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     check_same(order.sweep, order.record, generation.record)
     due = generation.due(order.wanted)
     check_count(len(due))
-    cancelled = len(generation.cancelled & generation.table.numbers(order.wanted)) if generation.cancelled else 0
-    return Outlook(due=due, present=len(order.wanted) - len(due) - cancelled, cancelled=cancelled)
+    wanted = generation.table.numbers(order.wanted)
+    cancelled = generation.cancelled & wanted
+    opens = NumberSet.union(place.slot.runs for place in generation.open_places(wanted))
+    undecided = (opens & wanted) - cancelled
+    return Outlook(
+        due=due,
+        present=len(order.wanted) - len(due) - len(undecided) - len(cancelled),
+        undecided=len(undecided),
+        cancelled=len(cancelled),
+    )
 
 
 def run(
@@ -198,12 +219,12 @@ class _Run:
         order, sender = self._order, self._sender
         if entries is None:  # a first `run` needs no read: its put tells when there is something
             entries = self._ledger.entries(order.sweep) if fresh else []
-        before, mine = newest_nonce(entries), new_nonce()
+        before = newest_nonce(entries)
         while True:
-            newest = newest_nonce(entries)
-            generation = Generation(entries, mine if newest is None or (fresh and newest == before) else newest)
+            generation = goes_on_with(entries, order.record, fresh=fresh and newest_nonce(entries) == before)
             check_same(order.sweep, order.record, generation.record)
             if due := generation.due(order.wanted):
+                sender.due |= due.numbers
                 entry, requests = draft(order, generation, due, n=len(entries) + 1, at=sender.now(), by=sender.by)
                 entries = sender.send(entries, entry, requests, order.definition, ready)
                 continue

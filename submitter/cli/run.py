@@ -110,7 +110,7 @@ def _submit(
     as_json: bool,
 ) -> None:
     """Submit to a queue; with `wait_poll`, wait then, and look every so many seconds."""
-    from submitter.submission import foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
+    from submitter.submission import binds, foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
 
     extras.check_build(prepared.record.image, prepared.queue)
     secrets = extras.secrets(prepared.record.command)
@@ -118,17 +118,19 @@ def _submit(
     with nullcontext() if extras.build else LookUp(prepared.record.image) as look_up:
         known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)
         entries, read_at = known or [], connection.clock.now()
-        begun = goes_on_with(entries, fresh=new)
-        if begun.record:
-            check_words(connection.full_name(prepared.name, prepared.options.owner), prepared.record, begun.record)
+        newest = Generation(entries)
+        before = newest.record if binds(newest) else None
+        if before and not new:
+            check_words(connection.full_name(prepared.name, prepared.options.owner), prepared.record, before)
         secret_arn = connection.contract.secret_arn
-        before = Generation(entries).record
         prepared = outfit(prepared, extras, secrets, before, look_up, secret_arn=secret_arn, fresh=new, dry_run=dry_run)
     if known is not None and connection.clock.now() > read_at + _FRESH_SECONDS:
         entries = connection.entries(prepared)  # a build takes minutes, in which others may submit, or prune
-        begun = goes_on_with(entries, fresh=new)
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
+    begun = goes_on_with(entries, order.record, fresh=new)
     outlook = foresee(order, begun)
+    if not begun.entries and entries and not new:
+        note(f"Nothing of what was begun as {order.sweep} was ever submitted, so it begins afresh.")
     announce(prepared, outlook)
     if dry_run:
         values = connection.dry_run(order, entries, begun, outlook.due, offline=known is None)

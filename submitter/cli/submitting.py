@@ -45,11 +45,13 @@ def announce(prepared: "Prepared", outlook: "Outlook") -> None:
         for number, what in (
             (outlook.present, "submitted already"),
             (outlook.cancelled, "cancelled, for `submitter retry`"),
+            (outlook.undecided, "perhaps submitted, which is looked up first"),
         )
         if number
     )
     if not due:
-        note(f"{prepared.name}: nothing to submit: of {render.count(len(prepared.asked.runs), 'run')}, {rest}.")
+        nothing = "" if outlook.undecided else "nothing to submit: "
+        note(f"{prepared.name}: {nothing}of {render.count(len(prepared.asked.runs), 'run')}, {rest}.")
         return
     runs = len(due)
     at_once = prepared.at_once(runs)

@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
+from emulator.faults import Kind, Rule
 from emulator.server import EmulatorServer
+from submitter import plan
 from submitter.batch import Batch
+from submitter.session import client_config
 
 QUEUE = "c5a-large-spot"
 ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
@@ -219,6 +223,73 @@ def test_runs_that_were_cancelled_are_left_alone_and_told(submitter: Submitter) 
     assert submitter("cancel", "first", "--seed", "2", "--yes").code == 0
     left = "first: nothing to submit: of 3 runs, 2 are submitted already and 1 is cancelled, for `submitter retry`."
     assert left in submitter(*sleeping, "--num-seed", "3").err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "kind", "skip", "sentence", "submitted"),
+    [
+        ("batch", "SubmitJob", "refuse", 2, "Error: AWS refused SubmitJob (ClientException): Queue is DISABLED", 4),
+        ("dynamodb", "UpdateItem", "error", 0, "Error: AWS failed at UpdateItem (InternalFailure)", 6),
+        ("batch", "RegisterJobDefinition", "refuse", 0, "Error: AWS refused RegisterJobDefinition", 0),
+    ],
+)
+def test_a_run_that_is_refused_half_way_says_what_it_has_submitted_and_how_to_go_on(  # noqa: PLR0917 - fixtures
+    submitter: Submitter,
+    server: EmulatorServer,
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    operation: str,
+    kind: Kind,
+    skip: int,
+    sentence: str,
+    submitted: int,
+) -> None:
+    monkeypatch.setattr(plan, "MAX_ARRAY", 2)
+    monkeypatch.setattr("submitter.ledger.client_config", partial(client_config, attempts=1))
+    rule = Rule(service=service, operation=operation, kind=kind, skip=skip)
+    rule.code, rule.message = "ClientException", "Queue is DISABLED"
+    server.control.faults.add(rule)
+    refused = submitter(*ECHO, "--num-seed", "6")
+    error, remedy = refused.err.splitlines()[-2:]
+    assert (refused.code, error.startswith(sentence)) == (4, True), error
+    assert remedy.startswith(f"{submitted} of 6 runs were submitted. ")
+    assert "ype the same command again" in remedy
+    server.control.faults.clear()
+    assert submitter(*ECHO, "--num-seed", "6").code == 0
+    assert len(server.control.record.calls("batch", "SubmitJob")) == 3 + (skip > 0)
+
+
+def test_what_is_not_known_to_be_submitted_is_not_said_to_be(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Batch, request: Mapping[str, Any], *, sign_until: float) -> Any:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "submit", interrupted)
+        assert submitter(*ECHO, "--num-seed", "2").code == 130
+    dry = submitter(*ECHO, "--num-seed", "2", "--dry-run")
+    assert "first: of 2 runs, 2 are perhaps submitted, which is looked up first." in dry.err.splitlines()
+    more = submitter(*ECHO, "--num-seed", "3", "--dry-run")
+    assert "first: 1 more run on c5a-large-spot (2 are perhaps submitted, which is looked up first)" in more.err
+
+
+def test_a_sweep_of_which_nothing_was_ever_sent_does_not_bind_what_is_meant_by_its_name(
+    submitter: Submitter, server: EmulatorServer
+) -> None:
+    rule = Rule(service="batch", operation="SubmitJob", kind="refuse", count=1, code="ClientException", message="no")
+    server.control.faults.add(rule)
+    assert submitter(*ECHO, "--num-seed", "2").code == 4
+    other = (*ECHO[:-1], "echo something else")
+    dry = submitter(*other, "--num-seed", "3", "--dry-run")
+    assert (dry.code, dry.document["submitted"]) == (0, 3)
+    begun = submitter(*other, "--num-seed", "3", "--json")
+    assert "was ever submitted, so it begins afresh." in begun.err
+    assert begun.document["submitted"] == 3
+    shown = submitter("show", "first", "--json").document
+    assert shown["command"] == "echo something else"
+    refused = submitter(*ECHO, "--num-seed", "2")
+    assert (refused.code, "was begun with the command 'echo something else'" in refused.err) == (2, True)
 
 
 def test_beginning_afresh_tells_how_many_runs_of_before_go_on(submitter: Submitter) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from submitter import plan
 from submitter.batch import Answer
-from submitter.history import SIGNED_WITHIN, VOID
+from submitter.errors import UsageError
+from submitter.history import SIGNED_WITHIN, VOID, Generation
 from submitter.settle import LISTING_LAG, SIGNATURE_LIFE
 from submitter.writer import Writer
 
@@ -216,6 +217,26 @@ def test_a_reply_of_the_ledger_may_be_lost(machine: Any, fault: Fault, operation
     assert str(machine.run([1, 2]).submitted) == "1-2"
     assert len(machine.ledger.entries("ada/first")) == 1
     machine.assert_each_run_has_one_job([1, 2])
+
+
+def test_of_two_sweeps_of_one_name_the_one_of_which_nothing_was_sent_gives_way(
+    machine: Any, make_machine: Callable[[], Any], fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is throttled until its entry is too old; before it puts the next one, another begins."""
+    other, put = make_machine(), machine.ledger.put
+
+    def and_another_begins(sweep: str, entry: Any, *, after: Any) -> Any:
+        if entry.n == 2:
+            machine.server.control.faults.clear()
+            assert str(other.run([1, 2, 3], "echo another").submitted) == "1-3"
+        return put(sweep, entry, after=after)
+
+    fault("batch", "SubmitJob", "throttle")
+    monkeypatch.setattr(machine.ledger, "put", and_another_begins)
+    with pytest.raises(UsageError, match="was begun with the command 'echo another'"):
+        machine.run([1, 2])
+    assert str(Generation(machine.ledger.entries("ada/first")).standing()) == "1-3"
+    assert len(machine.jobs_by_name()) == 1
 
 
 def test_two_at_once_share_the_work(make_machine: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
