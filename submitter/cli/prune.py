@@ -1,5 +1,7 @@
 """`submitter prune`."""
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,18 +24,23 @@ if TYPE_CHECKING:
     help="Also forget sweeps that nobody has submitted to for so long; their W&B runs and logs stay.",
 )
 @options.yes
+@options.force
 @options.as_json
 @click.pass_obj
-def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes: bool, as_json: bool) -> int:
+def prune_command(
+    source: "StackSource", *, sweeps_older_than: float | None, yes: bool, force: bool, as_json: bool
+) -> int:
     """Take away job definitions and keys that no unfinished run needs, and old sweeps.
 
-    It first shows what it would take away. It needs more than the stack's submitter policy: whoever deploys the stack
-    has it.
+    Other people's sweeps go by --force only. It first shows what it would take away. It needs more than the stack's
+    submitter policy: whoever deploys the stack has it.
     """
     connection = options.connect(source)
     pruning, now = connection.pruning, connection.clock.now()
     older_than = None if sweeps_older_than is None else sweeps_older_than * 86400
     unneeded = pruning.look(now=now, older_than=older_than)
+    if not force:
+        unneeded = _own(unneeded, connection.caller)
     if not as_json or not yes:
         _show(unneeded, as_json=as_json)
     if (as_json and not yes) or (not as_json and not unneeded):
@@ -47,6 +54,21 @@ def prune_command(source: "StackSource", *, sweeps_older_than: float | None, yes
         kept = "" if gone == unneeded else " What has come into use meanwhile is kept."
         note(f"They are gone.{kept}")
     return EXIT_DONE
+
+
+def _own(unneeded: "Unneeded", caller: str) -> "Unneeded":
+    """Return what can go without other people's sweeps, and say whose those are."""
+    own, others = [], Counter[str]()
+    for sweep in unneeded.sweeps:
+        owner = sweep.partition("/")[0]
+        if owner == caller:
+            own.append(sweep)
+        else:
+            others[owner] += 1
+    if others:
+        whose = ", ".join(f"{number:,} of {owner}" for owner, number in sorted(others.items()))
+        note(f"Old sweeps of others stay ({whose}): --force forgets them too.")
+    return replace(unneeded, sweeps=tuple(own))
 
 
 def _show(unneeded: "Unneeded", *, as_json: bool, gone: bool = False) -> None:

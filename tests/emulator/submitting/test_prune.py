@@ -137,6 +137,22 @@ def test_old_sweeps_are_forgotten_when_asked_and_only_when_their_runs_have_ended
     assert listed == ["running"]
 
 
+def test_other_peoples_sweeps_are_forgotten_by_force_only(submitter: Submitter) -> None:
+    for owner in ("bob", "carol"):
+        run(submitter, "old", "trainer:1", "true", "--owner", owner)
+    run(submitter, "own", "trainer:1")
+    for sweep in ("bob/old", "carol/old", "own"):
+        finish(submitter, sweep)
+    line = ("prune", "--sweeps-older-than", "0", "--json")
+    shown = submitter(*line)
+    (own,) = shown.document["sweeps"]
+    assert own.endswith("/own")
+    assert "Old sweeps of others stay (1 of bob, 1 of carol): --force forgets them too." in shown.err.splitlines()
+    assert submitter(*line, "--yes").document["sweeps"] == [own]
+    forced = submitter(*line, "--force", "--yes")
+    assert (forced.document["sweeps"], forced.err) == (["bob/old", "carol/old"], "")
+
+
 def pruning(machine: Any) -> Pruning:
     store = SecretStore(machine.session, machine.contract.secret_arn)
     return Pruning(machine.ledger, machine.batch, store, machine.contract.job_role_arn)
@@ -233,7 +249,7 @@ def test_what_is_left_of_a_sweep_is_said_and_can_be_forgotten(
     for more in ((), ("--new",), ("--dry-run",)):
         assert submitter(*again, "--command", "true # {seed}", "--num-seed", "9", *more).code == 3
     assert submitter("run", "--like", "ada/first", "--name", "other", "--queue", QUEUE).code == 3
-    assert submitter("prune", "--sweeps-older-than", "0", "--yes").code == 0
+    assert submitter("prune", "--sweeps-older-than", "0", "--yes", "--force").code == 0
     assert machine.session.client("dynamodb").scan(TableName="ledger")["Items"] == []
 
 
