@@ -1,6 +1,7 @@
 """Credentials, clients and time: what every call to AWS needs."""
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from submitter.errors import ConfigurationError
 
 _ATTEMPTS: Final = 8
 """Throttled and failed calls that change nothing twice are tried this often; botocore backs off up to 20 s."""
+
+_SLOW_SECONDS: Final = 5.0
+"""How long a call may take until a person is told what is waited for."""
 
 _INVENTED: Final = re.compile(
     r"(?:botocore-session|aws-go-sdk|aws-sdk-[\w-]+|AWSCLI-Session)-?\d+|i-[0-9a-f]+", re.ASCII
@@ -59,17 +63,68 @@ class Fence:
         self.passed = True
 
 
-def open_session(contract: StackOutputs) -> boto3.Session:
-    """Return a session in the stack's region, with the credentials that boto3 finds; no call is made."""
-    return boto3.Session(region_name=contract.region)
+class Watch:
+    """Says, once for each call, that it is waited for, when that is so for some seconds.
+
+    A call lasts from its first request to its answer, with all tries and the pauses between them. One thread looks at
+    those that are under way, once a second, from the first call on.
+
+    Args:
+        say: Told the sentence.
+        seconds: How long a call may take before.
+    """
+
+    def __init__(self, say: Callable[[str], None], *, seconds: float = _SLOW_SECONDS) -> None:
+        self._say, self._seconds = say, seconds
+        self._under_way: dict[int, tuple[float, str]] = {}
+        self._thread: threading.Thread | None = None
+
+    def over(self, session: boto3.Session) -> None:
+        """Watch the calls of all clients that a session makes from now on."""
+        session.events.register("before-call", self._begin)
+        session.events.register("after-call", self._end)
+        session.events.register("after-call-error", self._end)
+
+    def _begin(self, *, model: Any, context: object, **_: object) -> None:
+        service = model.service_model.metadata.get("serviceId", model.service_model.service_name)
+        self._under_way[id(context)] = time.monotonic(), f"{model.name} of {service}"
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+            self._thread.start()
+
+    def _end(self, *, context: object, **_: object) -> None:
+        self._under_way.pop(id(context), None)
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(min(1.0, self._seconds))
+            for call, (began, what) in list(self._under_way.items()):
+                if time.monotonic() - began >= self._seconds and self._under_way.pop(call, None) is not None:
+                    self._say(f"AWS has not answered {what} for {self._seconds:g} s, or asks for patience: waiting.")
+
+
+def open_session(contract: StackOutputs, watch: Watch | None = None) -> boto3.Session:
+    """Return a session in the stack's region, with the credentials that boto3 finds; no call is made.
+
+    Args:
+        contract: The stack's.
+        watch: What is to tell of calls that take long.
+    """
+    session = boto3.Session(region_name=contract.region)
+    if watch is not None:
+        watch.over(session)
+    return session
 
 
 def client_config(*, attempts: int = _ATTEMPTS) -> Config:
-    """Return how clients behave; with one attempt, a call is sent once whatever becomes of it."""
+    """Return how clients behave; with one attempt, a call is sent once whatever becomes of it.
+
+    That one has a minute for its answer, since it is not asked for again.
+    """
     return Config(
         retries={"mode": "standard", "total_max_attempts": attempts},
         connect_timeout=10,
-        read_timeout=60,
+        read_timeout=60 if attempts == 1 else 20,
         user_agent_extra="rl-batch-submitter",
     )
 

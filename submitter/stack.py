@@ -1,11 +1,15 @@
 """Reads the contract: from a Pulumi stack, a JSON file, or standard input."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from infra.outputs import ContractError, StackOutputs, from_outputs
 from submitter.errors import ConfigurationError
@@ -13,6 +17,13 @@ from submitter.errors import ConfigurationError
 _SAVE_OUTPUTS = (
     "Where Pulumi works, save `pulumi stack output --json` to a file; then give it here with --outputs FILE."
 )
+
+
+_SLOW_SECONDS: Final = 5
+"""How long Pulumi may take until a person is told what is waited for."""
+
+_SECONDS: Final = 120
+"""How long Pulumi has for its answer: its backend may be far away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +41,17 @@ class StackSource:
     folder: Path = Path()
 
 
-def read_contract(source: StackSource) -> StackOutputs:
+def read_contract(source: StackSource, *, say: Callable[[str], None] = lambda _: None) -> StackOutputs:
     """Return the stack's outputs.
+
+    Args:
+        source: Where they are.
+        say: Told, in a sentence, that Pulumi takes long.
 
     Raises:
         ConfigurationError: Nothing to read, not a contract, or Pulumi's own words where it cannot tell.
     """
-    text, where = _text(source)
+    text, where = _text(source, say)
     try:
         outputs = json.loads(text)
     except json.JSONDecodeError as error:
@@ -55,7 +70,7 @@ def _contract(outputs: dict[str, Any], where: str) -> StackOutputs:
         raise ConfigurationError(str(error)) from error
 
 
-def _text(source: StackSource) -> tuple[str, str]:
+def _text(source: StackSource, say: Callable[[str], None]) -> tuple[str, str]:
     """Return the JSON text and what to call the place that it came from."""
     if source.outputs == "-":
         return sys.stdin.read(), "Standard input"
@@ -65,10 +80,10 @@ def _text(source: StackSource) -> tuple[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise ConfigurationError(f"Cannot read {source.outputs}: {cause}.", _SAVE_OUTPUTS) from error
-    return _from_pulumi(source), f"The stack {source.stack}" if source.stack else "The selected stack"
+    return _from_pulumi(source, say), f"The stack {source.stack}" if source.stack else "The selected stack"
 
 
-def _from_pulumi(source: StackSource) -> str:
+def _from_pulumi(source: StackSource, say: Callable[[str], None]) -> str:
     """Ask Pulumi, which must never ask back: no standard input, non-interactive."""
     if not source.folder.is_dir():
         raise ConfigurationError(f"There is no folder {source.folder}.", "Give the Pulumi program's with --stack-dir.")
@@ -76,15 +91,41 @@ def _from_pulumi(source: StackSource) -> str:
     if source.stack is not None:
         command += ["--stack", source.stack]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        returncode, out, err = _answer(command, say)
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"`pulumi` gave no answer in {_SECONDS} seconds.", _SAVE_OUTPUTS) from None
     except OSError as error:
         raise ConfigurationError(f"Cannot run `pulumi` to read the stack: {error.strerror}.", _SAVE_OUTPUTS) from error
-    if done.returncode != 0:
+    if returncode != 0:
         raise ConfigurationError(
-            f"Pulumi could not read the stack: {_cause(done.stderr)}",
+            f"Pulumi could not read the stack: {_cause(err)}",
             f"Select one with `pulumi stack select`, or name it with --stack and --stack-dir. {_SAVE_OUTPUTS}",
         )
-    return done.stdout
+    return out
+
+
+def _answer(command: list[str], say: Callable[[str], None]) -> tuple[int, str, str]:
+    """Return a program's exit code and what it has printed; when that takes too long it ends, with all of its own.
+
+    Raises:
+        subprocess.TimeoutExpired: It gave no answer in time.
+        OSError: It cannot be run.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as program:
+        try:
+            try:
+                out, err = program.communicate(timeout=_SLOW_SECONDS)
+            except subprocess.TimeoutExpired:
+                say(f"`{' '.join(command[:3])}` has not answered for {_SLOW_SECONDS} s: waiting.")
+                out, err = program.communicate(timeout=_SECONDS - _SLOW_SECONDS)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)  # Pulumi has processes of its own, which hold the pipes
+            raise
+    return program.returncode, out, err
 
 
 def _cause(stderr: str) -> str:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from infra.outputs import StackOutputs
 from submitter.batch import Batch
+from submitter.cli.output import note
 from submitter.errors import ConfigurationError, SubmitterError, UsageError
 from submitter.history import Entry, Generation
 from submitter.ledger import Ledger
 from submitter.names import owner_name
 from submitter.numbers import NumberSet
-from submitter.session import Clock, caller_name, open_session
+from submitter.session import Clock, Watch, caller_name, open_session
 from submitter.stack import StackSource, read_contract
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ class Connection:
     def __init__(self, source: StackSource) -> None:
         self._source = source
         self.clock = Clock()
+        self._watch = Watch(note)
 
     @cached_property
     def contract(self) -> StackOutputs:
         """The stack's outputs."""
-        return read_contract(self._source)
+        return read_contract(self._source, say=note)
 
     @cached_property
     def caller(self) -> str:
@@ -379,4 +381,4 @@ class Connection:
 
     @cached_property
     def _session(self) -> "boto3.Session":
-        return open_session(self.contract)
+        return open_session(self.contract, self._watch)

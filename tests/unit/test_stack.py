@@ -2,10 +2,12 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from submitter import stack
 from submitter.errors import ConfigurationError
 from submitter.stack import StackSource, read_contract
 
@@ -35,6 +37,27 @@ def test_a_contract_of_another_version_says_what_to_install(tmp_path: Path) -> N
     (tmp_path / "outputs.json").write_text(json.dumps({"schema_version": 99}))
     with pytest.raises(ConfigurationError, match="version 99"):
         read_contract(StackSource(outputs=str(tmp_path / "outputs.json")))
+
+
+def test_a_pulumi_that_hangs_is_told_of_and_ended_with_all_that_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text(f"#!/bin/sh\nsleep 300 & echo $! > {tmp_path}/child; wait\n")
+    pulumi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(stack, "_SLOW_SECONDS", 0.5)
+    monkeypatch.setattr(stack, "_SECONDS", 2)
+    said: list[str] = []
+    with pytest.raises(ConfigurationError, match="`pulumi` gave no answer in 2 seconds"):
+        read_contract(StackSource(), say=said.append)
+    assert said == ["`pulumi stack output` has not answered for 0.5 s: waiting."]
+    child = int((tmp_path / "child").read_text())
+    state = Path(f"/proc/{child}/stat")
+    deadline = time.monotonic() + 20
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_without_a_pulumi_program_the_cause_is_relayed_and_a_file_suggested(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Waiting until a sweep is over, through whatever happens meanwhile."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 
 from submitter.errors import ConfigurationError, SubmitterError, WaitTimeoutError
-from submitter.session import Clock, client_config
+from submitter.session import Clock, client_config, open_session
+from submitter.session import Watch as WatchCalls
 from submitter.status import SweepStatus
 from submitter.waiting import wait
 
@@ -101,6 +103,36 @@ def test_what_aws_does_not_answer_for_a_while_is_told_and_asked_again(
     watch = Watch(machine)
     assert watch().succeeded
     assert len(watch.troubles) == 2
+
+
+@pytest.mark.parametrize(
+    ("service", "kind", "what"),
+    [("dynamodb", "stall", "Query of DynamoDB"), ("batch", "throttle", "DescribeJobs of Batch")],
+)
+def test_a_call_that_takes_long_is_told_of_once(  # noqa: PLR0917 - fixtures
+    machine: Any,
+    fault: Fault,
+    wait_until: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    kind: str,
+    what: str,
+) -> None:
+    said: list[str] = []
+    machine.run([1], command=FOR_LONG)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "emulator")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "emulator")
+    session = open_session(machine.contract, WatchCalls(said.append, seconds=0.2))
+    slow = replace(machine, session=session)
+    slow.status()
+    fault(service, what.partition(" ")[0], kind, count=3 if kind == "throttle" else 1, seconds=200)
+    with ThreadPoolExecutor(1) as pool:
+        status = pool.submit(slow.status)
+        wait_until(lambda: said)
+        machine.clock.sleep(200)
+        assert status.result().counts
+    assert said == [f"AWS has not answered {what} for 0.2 s, or asks for patience: waiting."]
+    machine.cancel()
 
 
 def test_expired_credentials_are_told_and_waiting_goes_on(
