@@ -194,9 +194,7 @@ class _Printer:
         if self._files is not None:
             self._files.write(self._file_name(line.run), text, flush=flush)
             return
-        sys.stdout.write(text)
-        if flush:
-            sys.stdout.flush()
+        click.echo(text, nl=False)
 
     def _text(self, line: "Line") -> str:
         if self._as_json:

@@ -164,13 +164,17 @@ def test_a_reader_that_goes_away_is_no_failure_of_the_runs(
     assert (process.returncode, process.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "written"), [("latin-1", b"1 \\u2713\n"), ("ascii", "1 ✓\n".encode())], ids=["latin-1", "ascii"]
+)
 def test_what_the_output_cannot_hold_is_written_as_its_code(
-    submitter: Submitter, typed: Callable[..., list[str]]
+    submitter: Submitter, typed: Callable[..., list[str]], encoding: str, written: bytes
 ) -> None:
+    """An output that is said to be ASCII is taken by click for a machine that nobody has set up, and gets UTF-8."""
     done(submitter, "echo {seed} ✓")
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
     process = subprocess.run(typed("logs", "first", "--index", "1"), env=environment, capture_output=True, check=True)
-    assert process.stdout == b"1 \\u2713\n"
+    assert process.stdout == written
 
 
 def read_until(terminal: int, text: str) -> str:
@@ -432,3 +436,12 @@ def test_how_runs_stand_at_the_end_is_told_once(submitter: Submitter) -> None:
     waited = submitter("wait", "first")
     assert waited.out == "emulator/first: 3 runs: 1 failed, 2 succeeded\n"
     assert "3 runs" not in waited.err
+
+
+def test_an_output_that_is_full_is_one_sentence(submitter: Submitter, typed: Callable[..., list[str]]) -> None:
+    done(submitter, "echo {seed}")
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        process = subprocess.run(typed("logs", "first"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == 3
+    assert process.stderr.startswith("Error: Standard output cannot be written to: No space left on device.")
+    assert "Traceback" not in process.stderr
