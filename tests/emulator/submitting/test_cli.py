@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from emulator.faults import Rule
 from emulator.server import EmulatorServer
 from submitter.cli.main import group
+from submitter.session import Watch
 
 QUEUE = "c5a-large-spot"
 ECHO = ("run", "--queue", QUEUE, "--name", "first", "--image", "trainer:1", "--command", "echo trained")
@@ -180,6 +183,16 @@ def test_without_credentials_the_remedy_is_said(submitter: Submitter, monkeypatc
     refused = submitter(*ECHO)
     assert refused.code == 3
     assert refused.err.splitlines()[-2] == "Error: There are no AWS credentials."
+
+
+def test_a_command_that_waits_for_aws_says_so(
+    submitter: Submitter, server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("submitter.cli.connection.Watch", partial(Watch, seconds=0.1))
+    server.control.faults.add(Rule(service="dynamodb", operation="Scan", kind="throttle", count=3))
+    done = submitter("list")
+    assert done.code == 0
+    assert "AWS has not answered Scan of DynamoDB for 0.1 s, or asks for patience: waiting." in done.err.splitlines()
 
 
 def test_debug_adds_the_traceback(submitter: Submitter) -> None:
