@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 
 from submitter.errors import UsageError
-from submitter.grid import grid_rows, parse_grid
+from submitter.grid import check_seed_flag, grid_rows, parse_grid
 from submitter.numbers import Seeds, check_count, parse_seeds, seeds_from
 from submitter.params import Params
 from submitter.sweep import NO_ROWS, Row, RunTable
@@ -80,6 +80,7 @@ def asked(options: WhatOptions) -> Asked:
     Raises:
         UsageError: They contradict each other, or one of them is not well written.
     """
+    check_seed_flag(options.seed_flag)
     axes, rows = _rows(options)
     template = Template.parse(
         options.command, axes, arg_style=options.arg_style, seed_flag=None if options.no_seed else options.seed_flag

@@ -61,8 +61,7 @@ def check_fits(queue: Queue, *, vcpus: int, memory_mib: int, gpus: int) -> None:
             f"Nothing ever starts on {where}: it may use {queue.max_vcpus} vCPUs, and one instance has {queue.vcpus}.",
             "Set maxVcpus higher and run `pulumi up`, or choose another queue.",
         )
-    if memory_mib < MIN_MEMORY_MIB:
-        raise UsageError(f"A run needs at least {MIN_MEMORY_MIB} MiB of memory, not {memory_mib}.")
+    check_memory(memory_mib)
     if memory_mib > usable:
         raise UsageError(
             f"{memory_mib} MiB do not fit an instance of {where}: of its {queue.memory_mib} MiB jobs can use {usable}.",
@@ -82,3 +81,13 @@ def runs_at_once(queue: Queue, *, vcpus: int, memory_mib: int, gpus: int) -> int
     """Return how many such runs the queue's environment holds within its limit of vCPUs."""
     instances = queue.max_vcpus // queue.vcpus
     return instances * runs_per_instance(queue, vcpus=vcpus, memory_mib=memory_mib, gpus=gpus)
+
+
+def check_memory(memory_mib: int) -> None:
+    """Check a run's memory in MiB, wherever it is to run.
+
+    Raises:
+        UsageError: No container can have so little.
+    """
+    if memory_mib < MIN_MEMORY_MIB:
+        raise UsageError(f"A run needs at least {MIN_MEMORY_MIB} MiB of memory, not {memory_mib}.")

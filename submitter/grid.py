@@ -58,6 +58,16 @@ def check_axis_name(name: str) -> str:
     return name
 
 
+def check_seed_flag(flag: str) -> None:
+    """Check the name of the option that a command has for its seed.
+
+    Raises:
+        UsageError: No option could have it.
+    """
+    if not _AXIS_NAME.fullmatch(flag.lstrip("-")):
+        raise UsageError(f"--seed-flag {flag!r} is not an option's name.", "Write it like --seed-flag --random-seed.")
+
+
 def check_value(name: str, value: str) -> str:
     """Return a value of an axis.
 

@@ -5,6 +5,7 @@ Everything goes through the docker command line, which knows the user's builders
 
 import base64
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,18 @@ _NO_DOCKER: Final = "Install Docker and its buildx plugin: https://docs.docker.c
 _NEW_BUILDER: Final = "docker buildx create --name rl-batch --driver docker-container --use"
 _EMULATE: Final = "docker run --privileged --rm tonistiigi/binfmt --install all"
 _REMOTE: Final = "docker buildx create --name rl-batch --append --platform linux/arm64 ssh://USER@ARM-HOST"
+
+
+# Source: the grammar of distribution/reference, whose names of hosts have a dot or a port here, or are localhost; for
+# it, a first part in upper case is a host as well, of which there is none.
+_HOST: Final = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:)|\[[A-Fa-f0-9:]+\])(?::[0-9]+)?"
+_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE: Final = re.compile(
+    rf"(?P<repository>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
+    r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+_MAX_REPOSITORY: Final = 255
+_EXAMPLE: Final = "ghcr.io/lab/trainer:v1"
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,20 @@ class Reference:
         """The registry's host, when the name begins with one: it has a dot or a port, or is localhost."""
         first, slash, _ = self.repository.partition("/")
         return first if slash and ("." in first or ":" in first or first == "localhost") else None
+
+
+def check_reference(image: str) -> str:
+    """Return an image's name that Docker takes.
+
+    Raises:
+        UsageError: It is none.
+    """
+    named = _REFERENCE.fullmatch(image)
+    if named is None or len(named["repository"]) > _MAX_REPOSITORY:
+        raise UsageError(
+            f"{image!r} is not an image's name.", f"Write it like {_EXAMPLE}, all but a tag in lower case."
+        )
+    return image
 
 
 def pinned(image: str, digest: str | None) -> str:

@@ -116,7 +116,7 @@ def prepare(options: RunOptions, contract: StackOutputs, commit: Commit | None) 
     if options.owner is not None and owner_name(options.owner) != options.owner:
         raise UsageError(f"{options.owner!r} is not an owner's name.", f"Write it as {owner_name(options.owner)}.")
     return Prepared(
-        name=check_sweep_name(options.name) if options.name else sweep_name(options.command, image),
+        name=sweep_name(options.command, image) if options.name is None else check_sweep_name(options.name),
         options=options,
         queue=queue,
         asked=what,

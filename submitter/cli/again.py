@@ -64,6 +64,8 @@ def retry(
 
 def _changes(connection: "Connection", sweep: str, choose: Choose, limits: Limits) -> tuple[Changes, Secrets]:
     """Return what is to be different, and the values of secrets that are to be kept again."""
+    if limits.image is not None:
+        images.check_reference(limits.image)
     _, generation = connection.generation(sweep, None)
     chosen = choose(generation)
     requests = [request for number, request in generation.newest_request().items() if number in chosen]

@@ -17,6 +17,7 @@ from submitter.stack import StackSource
     "--docker-tag",
     "image",
     metavar="IMAGE",
+    callback=run_options.checked_image,
     help="The name that the image gets.  [default: the stack's repository]",
 )
 @run_options.archs

@@ -10,6 +10,7 @@ import click
 
 from submitter import render
 from submitter.asked import WhatOptions, asked
+from submitter.capacity import check_memory
 from submitter.cli.outfit import Extras
 from submitter.cli.output import note
 from submitter.containers import ALL_GPUS, ContainerPlan, dry_run_lines, places
@@ -122,9 +123,13 @@ def _plan(given: Mapping[str, Any], extras: Extras, secrets: Secrets) -> tuple[C
     what = asked(WhatOptions(**{f.name: given[f.name] for f in fields(WhatOptions) if f.name in given}))
     for remark in (*what.repeated, *hints(given["command"], what.axes)):
         note(remark)
+    if given["num_memory"] is not None:
+        check_memory(given["num_memory"])
+    if not extras.exp_script:
+        raise UsageError("--exp-script names no file.", "Write it like --exp-script debug.sh.")
     image = given["image"] or DEFAULT_IMAGE
     extras.check_build(image)
-    name = check_sweep_name(given["name"]) if given["name"] else sweep_name(given["command"], image)
+    name = sweep_name(given["command"], image) if given["name"] is None else check_sweep_name(given["name"])
     more = extras.variables(given["command"], name, current_commit(), secrets)
     plan = ContainerPlan(
         name=name,

@@ -1,5 +1,6 @@
 """What several commands share: options, each defined once, and the way to the account."""
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,17 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg] # generic in newer re
         if isinstance(value, NumberSet):
             return value
         return NumberSet.parse(value) or self.fail("it is empty: write numbers, such as 3 or 1-3,7.", param, ctx)
+
+
+class Amount(click.FloatRange):
+    """A number from a least one on."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, which `nan` is not, though nothing is less than it."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 _seed = click.option(
@@ -91,7 +103,7 @@ force = click.option("--force", is_flag=True, allow_from_autoenv=False, help="Al
 
 poll = click.option(
     "--poll",
-    type=click.FloatRange(min=0.1),
+    type=Amount(min=0.1),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("prune")
 @click.option(
     "--sweeps-older-than",
-    type=click.FloatRange(min=0),
+    type=options.Amount(min=0),
     metavar="DAYS",
     help="Also forget sweeps that nobody has submitted to for so long; their W&B runs and logs stay.",
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from submitter.errors import UsageError
-from submitter.images import DEFAULT_ARCHS
+from submitter.images import DEFAULT_ARCHS, check_reference
 from submitter.params import Params, parse_params
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -17,6 +17,15 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def _group(*options: Decorator) -> Decorator:
     """Return the options as one decorator; help shows them in this order."""
     return lambda function: reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+def checked_image(_context: click.Context, _option: click.Parameter, image: str | None) -> str | None:
+    """Return the image that an option names; the option's callback.
+
+    Raises:
+        UsageError: It cannot be an image's name.
+    """
+    return None if image is None else check_reference(image)
 
 
 def _read_params(_context: click.Context, _option: click.Parameter, file: str | None) -> Params | None:
@@ -36,6 +45,7 @@ what: Final = _group(
         "--docker-tag",
         "image",
         metavar="IMAGE",
+        callback=checked_image,
         help="The container image.  [default: the stack's repository, else vwxyzjn/cleanrl:latest]",
     ),
     click.option(

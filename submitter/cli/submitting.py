@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _WIDTH: Final = 200
 """Characters of a command that people are shown."""
 
+_FEW_HOURS: Final = 10
+"""Below, parts of an hour are told."""
+
 _NOT_IDENTITY: Final = (
     "queue",
     "num_vcpu",
@@ -62,10 +65,14 @@ def announce(prepared: "Prepared", outlook: "Outlook") -> None:
         f"{at_once:,} at once{f' in {rounds:,} rounds' if rounds > 1 else ''}; "
         f"each {spec.vcpus} vCPU, {spec.memory_mib} MiB{f', {spec.gpus} GPU' if spec.gpus else ''}, "
         f"{render.count(spec.attempts, 'attempt')} of {render.duration(spec.timeout_seconds)} at most: "
-        f"{prepared.ceiling_hours(runs):,.0f} run-hours are the ceiling."
+        f"{_hours(prepared.ceiling_hours(runs))} run-hours are the ceiling."
     )
     first = due[0]
     note(f"The first is: {_one_line(prepared.asked.template.render(first.row, first.seed))}")
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= _FEW_HOURS else f"{hours:.2g}"
 
 
 def _one_line(command: str) -> str:

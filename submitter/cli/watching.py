@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command("wait")
 @options.sweep_name
 @options.owner
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after this long (exit 124).")
+@click.option("--timeout", type=options.Amount(min=0), metavar="SECONDS", help="Give up after this long (exit 124).")
 @click.option("--fail-fast", is_flag=True, help="Stop waiting as soon as a run has failed.")
 @options.poll
 @options.as_json

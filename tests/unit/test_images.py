@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from submitter.errors import UsageError
-from submitter.images import BuildOptions, Reference, check_build, is_ecr, pinned
+from submitter.images import BuildOptions, Reference, check_build, check_reference, is_ecr, pinned
 
 DIGEST = f"sha256:{'0' * 64}"
 ECR = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
@@ -28,6 +28,55 @@ def test_a_name_is_taken_apart(
     reference = Reference.parse(image)
     assert (reference.repository, reference.tag, reference.digest) == (repository, tag, digest)
     assert reference.registry == registry
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "a",
+        "trainer:1",
+        "vwxyzjn/cleanrl:latest",
+        "localhost/x",
+        "localhost:5000/trainer:V_1.0-x",
+        "registry:5000/a/b",
+        "GHCR.io/lab/a__b/c-d--e.f:v1",
+        "[::1]:5000/x",
+        "x.y",
+        f"{ECR}/rl@{DIGEST}",
+        f"trainer:1@{DIGEST}",
+        "a" * 255,
+    ],
+)
+def test_what_docker_takes_is_an_images_name(image: str) -> None:
+    assert check_reference(image) == image
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "",
+        "a b c",
+        "--privileged",
+        "=bad=",
+        "UPPER/x",
+        "Trainer",
+        "trainer:",
+        "trainer:a:b",
+        "trainer:-x",
+        "trainer@sha256:1",
+        "a//b",
+        "/a",
+        "a/",
+        "a_-b",
+        "https://ghcr.io/lab/x",
+        "trainer:1\n",
+        "a" * 256,
+        f"trainer:{'a' * 129}",
+    ],
+)
+def test_what_docker_does_not_take_is_none(image: str) -> None:
+    with pytest.raises(UsageError, match="is not an image's name"):
+        check_reference(image)
 
 
 def test_a_pinned_name_means_one_image_for_good() -> None:

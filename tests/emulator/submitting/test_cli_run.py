@@ -217,6 +217,11 @@ def test_what_is_about_to_be_submitted_is_told_exactly(submitter: Submitter, ser
     assert mutating_calls(server) == before, "what needs nothing changes nothing"
 
 
+@pytest.mark.parametrize(("hours", "told"), [("0.02", "0.12"), ("0.5", "3"), ("16", "96"), ("400", "2,400")])
+def test_the_ceiling_is_told_however_low_it_is(submitter: Submitter, hours: str, told: str) -> None:
+    assert f": {told} run-hours are the ceiling." in submitter(*ECHO, "--num-hours", hours, "--dry-run").err
+
+
 def test_runs_that_were_cancelled_are_left_alone_and_told(submitter: Submitter) -> None:
     sleeping = (*ECHO[:-1], "exec sleep 600 # {seed}")
     submitter(*sleeping, "--num-seed", "3")
