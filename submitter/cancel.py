@@ -76,7 +76,14 @@ class Cancels:
 
 
 def cancel(
-    sweep: str, choose: Choose, *, ledger: Ledger, batch: Batch, clock: Clock, say: Callable[[str], None]
+    sweep: str,
+    choose: Choose,
+    *,
+    before: Sequence[Entry] = (),
+    ledger: Ledger,
+    batch: Batch,
+    clock: Clock,
+    say: Callable[[str], None],
 ) -> NumberSet:
     """Cancel runs of a sweep, and return when every job of theirs has been ended.
 
@@ -86,6 +93,7 @@ def cancel(
     Args:
         sweep: owner/name.
         choose: Says which runs of the newest generation, and of older ones with jobs that have not ended.
+        before: What was read of the sweep when somebody agreed to this; it must be there still.
         ledger: The stack's.
         batch: The account's.
         clock: This machine's.
@@ -98,7 +106,7 @@ def cancel(
         UsageError: There is no such sweep, or it is forgotten meanwhile.
     """
     cancels, by = Cancels(sweep, ledger, batch), Writer.here()
-    entries = ledger.entries(sweep)
+    entries = ledger.entries_again(sweep, before)
     if not entries:
         raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
     while missing := next(_missing(entries, choose), None):

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
@@ -147,7 +148,8 @@ class Ledger:
             UsageError: What was read is there no more: what the command has found out is of no use any more.
         """
         entries = self.entries(sweep)
-        if [entry.by for entry in before] != [entry.by for entry in entries[: len(before)]]:
+        writers = {entry.n: entry.by for entry in entries}
+        if any(writers.get(entry.n) != entry.by for entry in before):
             raise _forgotten(sweep)
         return entries
 
@@ -209,13 +211,16 @@ class Ledger:
         return (item for page in pages for item in page["Items"] if "nonce" in item)
 
     def forget(self, sweep: str, entries: Sequence[Entry]) -> bool:
-        """Delete a sweep's entries, the newest first, as they were read; False when somebody has put one since.
+        """Delete a sweep's entries as they were read; False when somebody has put one since.
 
-        Where that happens among more than a transaction can delete, the older ones stay, as a sweep of their own.
+        Of more than a transaction can delete, the first and the newest go at once: the newest, so that nobody puts
+        another, and the first, so that what is left when this is broken off is not taken for the sweep.
         """
         left = list(entries)
         while left:
-            left, going = left[:-_DELETES_AT_ONCE], left[-_DELETES_AT_ONCE:]
+            newest = left[-_DELETES_AT_ONCE + 1 :]
+            going = newest if left[0] in newest else [left[0], *newest]
+            left = left[1 : -len(newest)]
             deletes: list[Any] = [
                 {"Delete": {"TableName": self._table, "Key": key_of(sweep, entry.n), **_condition(entry)}}
                 for entry in going
@@ -223,9 +228,9 @@ class Ledger:
             check = {"Key": key_of(sweep, going[-1].n + 1), "ConditionExpression": "attribute_not_exists(n)"}
             unchanged: Any = {"ConditionCheck": {"TableName": self._table, **check}}
             try:
-                self._client.transact_write_items(TransactItems=[unchanged, *deletes])
+                _patiently(partial(self._client.transact_write_items, TransactItems=[unchanged, *deletes]))
             except ClientError as error:
-                if error_code(error) != "TransactionCanceledException":
+                if "ConditionalCheckFailed" not in (reason.get("Code") for reason in _cancellation(error)):
                     raise
                 return False
         return True

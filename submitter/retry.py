@@ -129,8 +129,7 @@ class Retry:
             UsageError: There is no such sweep, it is begun afresh or forgotten meanwhile, or a change cannot work.
             AwsError: AWS refused a job; what it took is in the ledger.
         """
-        self._reader.read(self._sweep)  # writes down what has ended
-        entries = self._ledger.entries(self._sweep)
+        entries = list(self._reader.read(self._sweep).entries)  # what has ended is written down
         began, nonce = len(entries), Generation(entries).nonce
         wanted = self._choose(Generation(entries))
         while True:
@@ -151,8 +150,7 @@ class Retry:
                 self._sender.wait(f"Waiting until what was cancelled has ended: {count(len(ending), 'run')}.")
             else:
                 return self._outcome(generation, wanted)
-            self._reader.read(self._sweep)
-            entries = self._ledger.entries_again(self._sweep, entries)
+            entries = list(self._reader.read(self._sweep, before=entries).entries)
 
     def _draft(self, order: Order, generation: Generation, n: int) -> tuple[Order, Entry, list[dict[str, Any]]]:
         runs = Runs(generation.table, generation.table.numbers(order.wanted))

@@ -153,7 +153,7 @@ class SecretStore:
         A label that has come into use meanwhile is given back. Who needs one announces that in the ledger first, then
         looks whether it is there, and puts it where it is not (:meth:`put`). So when he has seen it there before it was
         taken, his announcement is in the ledger when that is asked afterwards, here; and when he announces later than
-        that, he looks later still, and puts it himself.
+        that, he looks later still, and puts it himself. A job that starts in the moment between fails, and says why.
 
         AWS deletes a version without labels in its own time, but the first version of a secret keeps AWSCURRENT.
         Source: AWS Secrets Manager User Guide, "What's in a Secrets Manager secret?".

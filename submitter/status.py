@@ -131,29 +131,32 @@ class StatusReader:
     def __init__(self, contract: "StackOutputs", ledger: Ledger, batch: Batch) -> None:
         self._contract, self._ledger, self._batch = contract, ledger, batch
 
-    def read(self, sweep: str, *, runs: bool = False, choose: Choose | None = None) -> SweepStatus:
+    def read(
+        self, sweep: str, *, runs: bool = False, choose: Choose | None = None, before: Sequence[Entry] = ()
+    ) -> SweepStatus:
         """Return how the newest generation of a sweep stands, and write down what is final.
 
         Args:
             sweep: owner/name.
             runs: Whether to tell each run's story; costs a call for every 100 runs.
             choose: Which runs' stories; all when not given. The counts are of all runs all the same.
+            before: What was read of the sweep before; it must be there still.
 
         Raises:
-            UsageError: There is no such sweep.
+            UsageError: There is no such sweep, or it is forgotten since it was read before.
         """
-        entries = self._ledger.entries(sweep)
+        entries = self._ledger.entries_again(sweep, before)
         if not entries:
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         entries, unknown = self._settled(sweep, entries)
-        before = Generation(entries)
-        newest = before.newest()
+        seen = Generation(entries)
+        newest = seen.newest()
         places = list({place.slot.name: place for place in newest.values()}.values())
         parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
         date = self._batch.described_at
         for place in places:
             parent = parents.get(place.slot.sent or "")
-            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, before.told_to_end)):
+            if parent and parent["status"] in FINAL and (ended := self._ended(place, parent, seen.told_to_end)):
                 entries = _with(entries, self._ledger.ended(sweep, place.entry, place.index, ended))
         generation = Generation(entries)
         look = _Look(generation, parents, unknown, spot=self._spot, failed=self._failed, date=date)
@@ -168,20 +171,23 @@ class StatusReader:
         return SweepStatus(counts=counts, runs=told, **known)
 
     def over(self, status: SweepStatus) -> NumberSet:
-        """Return the runs that have ended or were cancelled, a call or two for each array that goes on."""
+        """Return the runs that a cancel does not end: those that have ended, were cancelled, or AWS has forgotten."""
         generation = status.generation
-        ended = [generation.cancelled]
-        places = {place.slot.name: place for place in generation.newest().values()}
         newest = generation.newest()
-        for place in places.values():
+        places = {place.slot.name: place for place in newest.values()}.values()
+        parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
+        over = [generation.cancelled]
+        for place in places:
             here = NumberSet(number for number in place.slot.runs if newest[number].slot.name == place.slot.name)
-            if place.slot.ended:
-                ended.append(here)
-            elif place.slot.sent and len(place.slot.runs) > 1:
+            parent = parents.get(place.slot.sent or "")
+            forgotten = parent is None and self._batch.described_at >= place.entry.at + REMEMBERED
+            if place.slot.ended or (forgotten if parent is None else parent["status"] in FINAL):
+                over.append(here)
+            elif parent and len(place.slot.runs) > 1:
                 numbers = {child: number for number, child in place.jobs().items()}
-                found = (child["jobId"] for final in FINAL for child in self._batch.children(place.slot.sent, final))
-                ended.append(here & NumberSet(numbers[child] for child in found))
-        return NumberSet.union(ended)
+                found = (child["jobId"] for final in FINAL for child in self._batch.children(parent["jobId"], final))
+                over.append(here & NumberSet(numbers[child] for child in found))
+        return NumberSet.union(over)
 
     def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """Complete cancels, and look once at every open slot.

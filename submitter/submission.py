@@ -115,7 +115,7 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     due = generation.due(order.wanted)
     check_count(len(due))
     wanted = generation.table.numbers(order.wanted)
-    cancelled = generation.cancelled & wanted
+    cancelled = _cancelled(generation, wanted)
     opens = NumberSet.union(place.slot.runs for place in generation.open_places(wanted))
     undecided = (opens & wanted) - cancelled
     return Outlook(
@@ -124,6 +124,13 @@ def foresee(order: Order, generation: Generation) -> Outlook:
         undecided=len(undecided),
         cancelled=len(cancelled),
     )
+
+
+def _cancelled(generation: Generation, wanted: NumberSet) -> NumberSet:
+    """Return which of these runs a cancel has ended, as far as the ledger tells: not what had an end of its own."""
+    if not (told := generation.cancelled & wanted):
+        return told
+    return NumberSet(told - generation.ended("failed") - generation.ended("succeeded"))
 
 
 def run(
@@ -235,7 +242,7 @@ class _Run:
             entries = self._ledger.entries_again(order.sweep, entries)
 
     def _outcome(self, generation: Generation, wanted: NumberSet) -> Outcome:
-        cancelled = generation.cancelled & wanted
+        cancelled = _cancelled(generation, wanted)
         left = standing = wanted - cancelled
         submitted = unknown = NumberSet()
         for place in reversed(list(generation.places())):  # a run stands where it was sent last

@@ -36,11 +36,10 @@ def cancel_command(
     options.check_owner(connection, sweep, force=force)
     if selection:
         status = connection.chosen_runs(sweep, selection)
-        over = NumberSet(run.number for run in status.runs if run.status in _STAYS)
         counts, older = Counter(run.status for run in status.runs), 0
     else:
         status = connection.status.read(sweep)
-        counts, over = Counter(status.counts), NumberSet()
+        counts = Counter(status.counts)
         older = connection.under_way(status.entries, but=status.generation.nonce)
     ending = counts.total() - sum(counts[state] for state in _STAYS)
     cancelled = NumberSet()
@@ -48,7 +47,7 @@ def cancel_command(
         question = f"{sweep}: {counts_text(counts)}{_and_older(older)}. End what is not over?"
         if not yes and not agreed(question, why="`cancel` asks before it ends runs"):
             return declined()
-        over = over or connection.status.over(status)
+        over = {r.number for r in status.runs if r.status in _STAYS} if selection else connection.status.over(status)
         cancelled = NumberSet(connection.cancel(status, selection, say=note) - over)
     told = len(cancelled)
     if as_json:

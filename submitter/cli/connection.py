@@ -155,7 +155,15 @@ class Connection:
                 return generation.table.runs().numbers
             return chosen if generation.nonce == status.generation.nonce else NumberSet()
 
-        return cancel(status.sweep, choose, ledger=self.ledger, batch=self.batch, clock=self.clock, say=say)
+        return cancel(
+            status.sweep,
+            choose,
+            before=status.entries,
+            ledger=self.ledger,
+            batch=self.batch,
+            clock=self.clock,
+            say=say,
+        )
 
     def under_way(self, entries: Sequence[Entry], *, but: str | None = None) -> int:
         """Return how many runs of a sweep may not have ended, in all of its generations but the one with this nonce."""
@@ -248,12 +256,23 @@ class Connection:
         """
         from submitter.waiting import wait
 
+        before: Sequence[Entry] = ()
+
+        def read() -> "SweepStatus":
+            nonlocal before
+            if selection is None:
+                status = self.status.read(sweep, before=before)
+            else:
+                status = self.chosen_runs(sweep, selection, before=before)
+            before = status.entries
+            return status
+
         def trouble(error: SubmitterError) -> None:
             troubled(error)
             self._reconnect()
 
         return wait(
-            lambda: self.status.read(sweep) if selection is None else self.chosen_runs(sweep, selection),
+            read,
             clock=self.clock,
             poll_seconds=poll_seconds,
             timeout_seconds=timeout_seconds,
@@ -285,18 +304,18 @@ class Connection:
             found.setdefault(queue, []).extend(cancelled_for_waiting(reasons))
         return status, {queue: findings for queue, findings in found.items() if findings}
 
-    def chosen_runs(self, sweep: str, selection: "Selection") -> "SweepStatus":
-        """Return how a sweep stands with the story of each chosen run.
+    def chosen_runs(self, sweep: str, selection: "Selection", *, before: Sequence[Entry] = ()) -> "SweepStatus":
+        """Return how a sweep stands with the story of each chosen run; `before` is what was read of it before.
 
         Raises:
-            UsageError: There is no such sweep, or no such run in it.
+            UsageError: There is no such sweep, no such run in it, or it is forgotten since it was read before.
         """
         known = replace(selection, failed=False)
 
         def choose(generation: Generation) -> "Sequence[Run]":
             return known.choose(generation.runs(), generation.axes)
 
-        status = self.status.read(sweep, runs=True, choose=choose if known else None)
+        status = self.status.read(sweep, runs=True, choose=choose if known else None, before=before)
         return replace(status, runs=tuple(selection.choose(status.runs, status.axes)))
 
     def with_links(self, status: "SweepStatus") -> "SweepStatus":

@@ -14,7 +14,7 @@ from submitter.cli.outfit import Extras, outfit
 from submitter.cli.output import note
 from submitter.cli.submitting import announce, remind, report, tell_of_earlier
 from submitter.cli.watching import check_succeeded, wait_and_tell
-from submitter.errors import UsageError
+from submitter.errors import SubmitterError, UsageError
 from submitter.history import Generation
 from submitter.identity import check_words
 from submitter.registry import LookUp
@@ -141,11 +141,15 @@ def _submit(
         tell_of_earlier(order.sweep, connection.under_way(entries))
     outcome = connection.submit(order, entries, secrets, fresh=new, say=note)
     status = None
-    if wait_poll is not None:
-        note(f"{render.count(len(outcome.submitted), 'run')} submitted.")
-        status = wait_and_tell(connection, order.sweep, poll=wait_poll)
-    elif len(outcome.submitted) < len(outcome.generation.table):
-        status = connection.status.read(order.sweep)
+    try:
+        if wait_poll is not None:
+            note(f"{render.count(len(outcome.submitted), 'run')} submitted.")
+            status = wait_and_tell(connection, order.sweep, poll=wait_poll)
+        elif len(outcome.submitted) < len(outcome.generation.table):
+            status = connection.status.read(order.sweep, before=outcome.generation.entries)
+    except SubmitterError:  # whatever that is, these runs were submitted
+        report(order, outcome, None, as_json=as_json)
+        raise
     report(order, outcome, status, as_json=as_json)
     if status:
         (remind if wait_poll is None else check_succeeded)(status)

@@ -104,6 +104,40 @@ def test_what_aws_has_forgotten_is_not_told_to_end(
     assert (done.code, done.out) == (0, "emulator/exp: nothing is left to be cancelled of 2 runs: 2 unknown.\n")
 
 
+def test_a_sweep_ends_also_when_aws_has_forgotten_some_of_its_arrays(
+    submitter: Submitter, server: EmulatorServer, aws: Callable[..., Any], wait_until: Callable[..., Any]
+) -> None:
+    line = (*RUN, "--name", "exp", "--command", "test {seed} -lt 4 || exec sleep 600")
+    submitter(*line, "--seeds", "1-3")
+    wait_until(lambda: len(aws("batch").list_jobs(jobQueue=QUEUE, jobStatus="SUCCEEDED")["jobSummaryList"]) == 1)
+    server.control.advance(9 * 86_400)
+    submitter(*line, "--seeds", "1-6")
+    done = submitter("cancel", "exp", "--yes", "--json")
+    assert (done.code, done.document["runs"]) == (0, "4-6")
+    wait_until(lambda: counts(submitter, "exp") == {"unknown": 3, "cancelled": 3})
+
+
+def test_run_calls_cancelled_only_what_a_cancel_has_ended(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
+    line = (
+        *RUN,
+        "--name",
+        "exp",
+        "--num-seed",
+        "3",
+        "--attempts",
+        "1",
+        "--command",
+        "test {seed} = 1 && exec sleep 600",
+    )
+    submitter(*line)
+    wait_until(lambda: counts(submitter, "exp").get("failed") == 2)
+    submitter("cancel", "exp", "--yes")
+    wait_until(lambda: counts(submitter, "exp") == {"failed": 2, "cancelled": 1})
+    again = submitter(*line, "--json")
+    assert (again.document["cancelled"], again.document["already"]) == (1, 2)
+    assert "of 3 runs, 2 are submitted already and 1 is cancelled" in again.err
+
+
 @pytest.mark.parametrize("option", ["--seed", "--index"])
 @pytest.mark.parametrize("command", [("cancel", "exp", "--yes"), ("retry", "exp"), ("status", "exp")])
 def test_an_empty_choice_is_not_all(submitter: Submitter, command: tuple[str, ...], option: str) -> None:

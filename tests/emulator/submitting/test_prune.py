@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from submitter.errors import UsageError
+from submitter.errors import ConfigurationError, UsageError
 from submitter.numbers import NumberSet
 from submitter.prune import Pruning
 from submitter.secrets import Secrets, SecretStore
+from submitter.session import Clock
+from submitter.status import StatusReader
 
 QUEUE = "c5a-large-spot"
 Submitter = Callable[..., Any]
@@ -101,9 +103,14 @@ def test_keys_that_no_unfinished_run_refers_to_lose_their_label(
 
 
 def test_a_key_that_somebody_comes_to_need_while_it_is_taken_away_is_given_back(
-    machine: Any, make_machine: Callable[[], Any], fault: Callable[..., None], wait_until: Callable[..., Any]
+    machine: Any,
+    make_machine: Callable[[], Any],
+    fault: Callable[..., None],
+    update_environment: Callable[..., None],
+    wait_until: Callable[..., Any],
 ) -> None:
-    """Their run has seen it there, so that they do not put it."""
+    """Their run has seen it there, so that they do not put it; here it does not start at that very moment."""
+    update_environment(state="DISABLED")
     secrets, other = Secrets({"HF_TOKEN": "token"}), make_machine()
     store = SecretStore(other.session, other.contract.secret_arn)
     store.put(secrets, set)
@@ -218,6 +225,72 @@ def test_a_cancel_whose_sweep_is_forgotten_under_it_says_so(
     with pytest.raises(UsageError, match="has forgotten the sweep ada/first meanwhile"):
         machine.cancel()
     assert other.ledger.all_entries() == {}
+
+
+def test_a_command_that_looks_again_says_that_its_sweep_is_forgotten(
+    make_machine: Callable[[], Any], submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that has sent runs, whose jobs ended before anybody looked; what it has sent is told all the same."""
+    line = ("run", "--queue", QUEUE, "--image", "trainer:1", "--owner", "ada", "--name", "first")
+    submitter(*line, "--command", "true # {seed}")
+    read = StatusReader.read
+
+    def forget_first(self: StatusReader, sweep: str, **options: Any) -> Any:
+        other = make_machine()
+        entries = other.ledger.entries(sweep)
+        assert other.ledger.forget(sweep, entries)
+        monkeypatch.setattr(StatusReader, "read", read)
+        return read(self, sweep, **options)
+
+    monkeypatch.setattr(StatusReader, "read", forget_first)
+    done = submitter(*line, "--command", "true # {seed}", "--num-seed", "2", "--json")
+    assert (done.code, done.document["submitted"], done.document["counts"]) == (2, 1, None)
+    assert "has forgotten the sweep ada/first meanwhile" in done.err
+
+
+def test_waiting_ends_when_the_sweep_is_forgotten_and_begun_again(
+    machine: Any, make_machine: Callable[[], Any], submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.run([1], command="exec sleep 600 # {seed}")
+    other = make_machine()
+
+    def meanwhile(_: float) -> None:
+        other.cancel()
+        assert other.ledger.forget("ada/first", other.ledger.entries("ada/first"))
+        other.run([1], command="true # {seed}")
+
+    monkeypatch.setattr("submitter.cli.connection.Clock", lambda: Clock(sleep=meanwhile))
+    done = submitter("wait", "ada/first")
+    assert (done.code, done.err.splitlines()[-2:]) == (
+        2,
+        [
+            "Error: Somebody's `prune` has forgotten the sweep ada/first meanwhile.",
+            "See `submitter list`; `submitter run` begins it anew.",
+        ],
+    )
+
+
+def test_what_is_left_of_a_long_sweep_is_not_taken_for_it(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its job names would be used again, and its runs be sent again under the same ids."""
+    monkeypatch.setattr("submitter.ledger._DELETES_AT_ONCE", 2)
+    for seeds in range(1, 6):
+        machine.run(range(seeds), command="true # {seed}")
+    entries = machine.ledger.entries("ada/first")
+    transact, left = machine.ledger._client.transact_write_items, itertools.count()
+
+    def broken_off(**request: Any) -> Any:
+        if next(left):
+            raise KeyboardInterrupt
+        return transact(**request)
+
+    monkeypatch.setattr(machine.ledger._client, "transact_write_items", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        machine.ledger.forget("ada/first", entries)
+    monkeypatch.setattr(machine.ledger._client, "transact_write_items", transact)
+    with pytest.raises(ConfigurationError, match="it has 2-4 of them"):
+        machine.status()
+    assert machine.ledger.forget("ada/first", machine.ledger.all_entries()["ada/first"])
+    assert machine.ledger.all_entries() == {}
 
 
 def test_a_job_of_a_week_that_only_its_name_is_known_of_is_not_forgotten(

@@ -232,7 +232,7 @@ class _Ledger(Ledger):
 
     def _watch(self, entries: int) -> None:
         """Tell those who watch what the command took for its beginning: see `Context.first`."""
-        if (self._ask.kind == "retry" and self._reads == 2) or (self._ask.kind == "cancel" and self.reading):
+        if (self._ask.kind == "retry" and self._reads == 1) or (self._ask.kind == "cancel" and self.reading):
             self._command.context.first = entries
 
     def _see(self, log: Iterable[model.Entry]) -> None:
