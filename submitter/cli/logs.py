@@ -12,7 +12,7 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import Teller, note, trouble_text
+from submitter.cli.output import NONE_FAILED, Teller, note, trouble_text
 from submitter.errors import SubmitterError, UsageError
 from submitter.selection import Selection, label
 from submitter.stack import StackSource
@@ -68,6 +68,8 @@ def logs_command(
     connection = options.connect(source)
     part = _part(connection, attempt=attempt, since=since, tail=tail, grep=grep)
     status = connection.chosen_runs(connection.full_name(name, owner), selection)
+    if not status.runs:
+        note(NONE_FAILED)
     tell = Teller(note)
 
     def trouble(error: SubmitterError) -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -13,6 +13,9 @@ from submitter.names import run_id
 
 if TYPE_CHECKING:
     from submitter.status import RunStatus, SweepStatus
+
+NONE_FAILED: Final = "None of the runs that were asked for has failed or was cancelled."
+"""What `--failed` finds then: that is no error."""
 
 
 def note(text: str, *, prefix: str = "") -> None:

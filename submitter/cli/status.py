@@ -11,7 +11,7 @@ import click
 
 from submitter import render
 from submitter.cli import options
-from submitter.cli.output import Teller, counts_text, note, point_to_failed, status_values, trouble_text
+from submitter.cli.output import NONE_FAILED, Teller, counts_text, note, point_to_failed, status_values, trouble_text
 from submitter.cli.watching import runs_go_on
 from submitter.errors import SubmitterError
 from submitter.images import pinned
@@ -77,7 +77,7 @@ def status_command(
         click.echo(render.document("status", status_values(status, each_run=each_run)))
         return
     click.echo("\n".join(_headlines(status, selection)))
-    if each_run:
+    if status.runs:
         click.echo(_table(status, status.runs))
     point_to_failed(status)
 
@@ -155,7 +155,8 @@ def _headlines(status: "SweepStatus", selection: Selection) -> list[str]:
     """Return the counts, and those of the chosen runs where not all are."""
     lines = [f"{status.sweep}: {counts_text(status.counts)}"]
     if selection:
-        lines.append(f"Chosen are {counts_text(Counter(run.status for run in status.runs))}")
+        chosen = Counter(run.status for run in status.runs)
+        lines.append(f"Chosen: {counts_text(chosen)}" if chosen else NONE_FAILED)
     return lines
 
 

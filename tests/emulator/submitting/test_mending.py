@@ -152,7 +152,10 @@ def test_an_empty_choice_is_not_all(submitter: Submitter, command: tuple[str, ..
 def test_none_that_has_failed_is_no_error_but_for_repro(submitter: Submitter) -> None:
     submitter(*RUN, "--name", "exp", "--num-seed", "2", "--command", "echo {seed}", *WAITING)
     assert submitter("status", "exp", "--failed", "--json").document["runs"] == []
-    assert submitter("logs", "exp", "--failed").code == 0
+    none = "None of the runs that were asked for has failed or was cancelled.\n"
+    logs = submitter("logs", "exp", "--failed")
+    assert (logs.code, logs.out, logs.err) == (0, "", none)
+    assert submitter("status", "exp", "--failed").out.endswith(none)
     assert "nothing is left to be cancelled" in submitter("cancel", "exp", "--failed").out
     refused = submitter("repro", "exp", "--failed")
     assert (refused.code, refused.err) == (

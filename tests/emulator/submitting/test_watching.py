@@ -68,7 +68,7 @@ def test_failed_runs_are_chosen_by_their_state(submitter: Submitter) -> None:
     done(submitter)
     assert [r["seed"] for r in submitter("status", "first", "--failed", "--json").document["runs"]] == [2]
     chosen = submitter("status", "first", "--failed")
-    assert chosen.out.splitlines()[1] == "Chosen are 1 run: 1 failed"
+    assert chosen.out.splitlines()[1] == "Chosen: 1 run: 1 failed"
     for command in ("status", "why", "wait"):
         assert "`submitter logs emulator/first --failed`" in submitter(command, "first").err
     assert submitter("logs", "first", "--failed").out.count("View run") == 1
@@ -112,8 +112,8 @@ def test_watching_chosen_runs_tells_how_many_of_them_stand_how(submitter: Submit
     submitter(*run("sleep 0.5; test {seed} != 2", "--num-seed", "3", "--attempts", "1"))
     watched = submitter("status", "first", "--watch", "--seed", "2", "--poll", "0.1").out.splitlines()
     lines = [line for line in watched if "runs: " in line or "run: " in line]
-    assert lines[-2:] == ["emulator/first: 3 runs: 1 failed, 2 succeeded", "Chosen are 1 run: 1 failed"]
-    assert all(line.startswith("Chosen are 1 run: ") for line in lines[1::2])
+    assert lines[-2:] == ["emulator/first: 3 runs: 1 failed, 2 succeeded", "Chosen: 1 run: 1 failed"]
+    assert all(line.startswith("Chosen: 1 run: ") for line in lines[1::2])
     assert all(line.startswith("emulator/first: 3 runs: ") for line in lines[::2])
 
 
@@ -198,7 +198,7 @@ def test_watching_on_a_terminal_draws_over_itself_and_ctrl_c_leaves_the_terminal
         stderr=theirs,
         start_new_session=True,
     )
-    assert "Chosen are 1 run: 1 " in read_until(ours, "\x1b[J")
+    assert "Chosen: 1 run: 1 " in read_until(ours, "\x1b[J")
     read_until(ours, "running")
     read_until(ours, "A\r")
     process.send_signal(signal.SIGINT)
