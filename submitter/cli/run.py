@@ -22,8 +22,12 @@ from submitter.stack import StackSource
 from submitter.variables import check_secret_names, parse_variables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from submitter.cli.connection import Connection
+    from submitter.history import Entry
     from submitter.request import Prepared
+    from submitter.submission import Order
 
 
 _FRESH_SECONDS: Final = 2
@@ -110,14 +114,15 @@ def _submit(
     as_json: bool,
 ) -> None:
     """Submit to a queue; with `wait_poll`, wait then, and look every so many seconds."""
-    from submitter.submission import binds, foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
+    from submitter.submission import binds, foresee  # noqa: PLC0415 - so that --help does not pay for boto3
 
     extras.check_build(prepared.record.image, prepared.queue)
     secrets = extras.secrets(prepared.record.command)
     # The registry is asked while AWS is; what is to be built it does not have yet.
     with nullcontext() if extras.build else LookUp(prepared.record.image) as look_up:
         known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)
-        entries, read_at = known or [], connection.clock.now()
+        entries: Sequence[Entry] = known or []
+        read_at = connection.clock.now()
         newest = Generation(entries)
         before = newest.record if binds(newest) else None
         if before and not new:
@@ -127,7 +132,7 @@ def _submit(
     if known is not None and connection.clock.now() > read_at + _FRESH_SECONDS:
         entries = connection.entries(prepared)  # a build takes minutes, in which others may submit, or prune
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
-    begun = goes_on_with(entries, order.record, fresh=new)
+    entries, begun = _begun(connection, order, entries, new=new, look=not dry_run)
     outlook = foresee(order, begun)
     if not begun.entries and entries and not new:
         note(f"Nothing of what was begun as {order.sweep} was ever submitted, so it begins afresh.")
@@ -153,3 +158,19 @@ def _submit(
     report(order, outcome, status, as_json=as_json)
     if status:
         (remind if wait_poll is None else check_succeeded)(status)
+
+
+def _begun(
+    connection: "Connection", order: "Order", entries: "Sequence[Entry]", *, new: bool, look: bool
+) -> "tuple[Sequence[Entry], Generation]":
+    """Return the sweep's entries, and the generation that they are gone on with.
+
+    With `look` it is written down before which cancelled runs had ended by themselves.
+    """
+    from submitter.submission import goes_on_with  # noqa: PLC0415 - as above
+
+    begun = goes_on_with(entries, order.record, fresh=new)
+    if not (look and begun.cancelled):
+        return entries, begun
+    entries = connection.status.read(order.sweep, before=entries).entries
+    return entries, goes_on_with(entries, order.record, fresh=new)

@@ -153,7 +153,7 @@ def _submission(entry: "Entry") -> dict[str, Any]:
 
 
 def _spec(spec: "JobSpec") -> dict[str, Any]:
-    """Return what each run of a submission gets, defaults and all; variables are among the options."""
+    """Return what each run of a submission gets, defaults and all; secrets are no part of it."""
     return {
         "image": spec.image,
         "vcpus": spec.vcpus,
@@ -162,6 +162,7 @@ def _spec(spec: "JobSpec") -> dict[str, Any]:
         "timeout_seconds": spec.timeout_seconds,
         "attempts": spec.attempts,
         "retry_on_error": spec.retry_on_error,
+        "environment": dict(spec.environment),
     }
 
 
@@ -173,6 +174,7 @@ def _spec_text(spec: "JobSpec") -> str:
         render.count(spec.attempts, "attempt"),
         f"{render.duration(spec.timeout_seconds)} each",
         spec.image,
+        *(shlex.quote(f"{name}={value}") for name, value in spec.environment.items()),
     ]
     return ", ".join(parts)
 

@@ -145,6 +145,14 @@ def test_the_log_of_an_earlier_job_of_a_run_is_read_by_its_number(submitter: Sub
     assert "1 vCPU, 700 MiB, 1 attempt, 16 h 00 min each, trainer:1" in lines[-1]
 
 
+def test_the_variables_of_each_submission_are_shown(submitter: Submitter) -> None:
+    submitter(*run("echo {seed}", "--num-seed", "1", "--env", "FOO=bar"))
+    submitter(*run("echo {seed}", "--num-seed", "2", "--env", "FOO=b a z"))
+    submissions = submitter("show", "first", "--json").document["submissions"]
+    assert [each["spec"]["environment"]["FOO"] for each in submissions] == ["bar", "b a z"]
+    assert submitter("show", "first").out.splitlines()[-1].endswith(", 'FOO=b a z'")
+
+
 @pytest.fixture
 def typed(submitter: Submitter) -> Callable[..., list[str]]:
     """The command line of a process of its own, in the environment that `submitter` has."""
