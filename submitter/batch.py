@@ -154,9 +154,9 @@ class Batch:
             sign_until: This machine's clock, in seconds since the epoch; a request that is signed later is not sent.
         """
         self._pace()
-        self._fence.until, self._fence.passed = sign_until, False
         try:
-            job = self._once.submit_job(**request).get("jobId")
+            with self._fence.at(sign_until):
+                job = self._once.submit_job(**request).get("jobId")
         except FencePassedError:
             return TooLate()
         except ClientError as error:

@@ -164,7 +164,7 @@ def check_whole(sweep: str, entries: Sequence[Entry]) -> None:
     """
     begun = {entry.nonce for entry in entries if entry.record}
     numbers = NumberSet(entry.n for entry in entries)
-    if list(numbers) != list(range(1, len(entries) + 1)) or not all(entry.nonce in begun for entry in entries):
+    if numbers != NumberSet(range(1, len(entries) + 1)) or not all(entry.nonce in begun for entry in entries):
         raise ConfigurationError(
             f"The ledger has lost entries of the sweep {sweep}: it has {numbers} of them.",
             "Submit under another --name; `submitter prune --sweeps-older-than DAYS` forgets what is left of this one.",

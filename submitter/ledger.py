@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_TOKEN: Final = {"LastEvaluatedKey": "ExclusiveStartKey"}
+"""Where an answer names the page after it, and where a call asks for it."""
+
 _MAX_ITEM_BYTES: Final = 400_000
 """An item's limit, "Maximum item size" in the DynamoDB quotas, is 400 KB."""
 
@@ -82,9 +85,7 @@ class Ledger:
         self._client = session.client("dynamodb", config=client_config())
         self._table = table
         self._fence = Fence(clock or Clock())
-        # A second client, since deleting has no fence.
-        self._puts = session.client("dynamodb", config=client_config())
-        self._puts.meta.events.register("before-send.dynamodb.TransactWriteItems", self._fence)
+        self._client.meta.events.register("before-send.dynamodb.TransactWriteItems", self._fence)
 
     def put(self, sweep: str, entry: Entry, *, after: Entry | None) -> bool:
         """Put an entry where none is, after the one that its writer has read last.
@@ -103,9 +104,9 @@ class Ledger:
             AwsError: A minute after the entry's date it is not known to be there.
         """
         request = put_request(self._table, sweep, entry, after=after)
-        self._fence.until = entry.at + SIGNED_WITHIN
         try:
-            _patiently(lambda: self._puts.transact_write_items(**request))
+            with self._fence.at(entry.at + SIGNED_WITHIN):
+                _patiently(partial(self._client.transact_write_items, **request))
         except FencePassedError:
             # Later it could begin a sweep again that has come to its end and been forgotten.
             raise AwsError(
@@ -113,10 +114,9 @@ class Ledger:
                 "Type the same command again: nothing is sent twice.",
             ) from None
         except ClientError as error:
-            reasons = _cancellation(error)
-            if "ConditionalCheckFailed" not in (reason.get("Code") for reason in reasons):
+            if not _is_refused(error):
                 raise
-            there = reasons[0].get("Item")
+            there = _cancellation(error)[0].get("Item")
             return there is not None and from_item(there).by == entry.by
         return True
 
@@ -128,7 +128,7 @@ class Ledger:
         """
         found = pages(
             self._client.query,
-            {"LastEvaluatedKey": "ExclusiveStartKey"},
+            _TOKEN,
             TableName=self._table,
             KeyConditionExpression="sweep = :sweep",
             ExpressionAttributeValues={":sweep": {"S": sweep}},
@@ -207,8 +207,8 @@ class Ledger:
 
     def _scan(self, **arguments: Any) -> Iterator[Mapping[str, Any]]:
         """Yield the table's items, without those that are no entry: they must not hide everybody's sweeps."""
-        pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True, **arguments)
-        return (item for page in pages for item in page["Items"] if "nonce" in item)
+        found = pages(self._client.scan, _TOKEN, TableName=self._table, ConsistentRead=True, **arguments)
+        return (item for page in found for item in page["Items"] if "nonce" in item)
 
     def forget(self, sweep: str, entries: Sequence[Entry]) -> bool:
         """Delete a sweep's entries as they were read; False when somebody has put one since.
@@ -218,9 +218,9 @@ class Ledger:
         """
         left = list(entries)
         while left:
-            newest = left[-_DELETES_AT_ONCE + 1 :]
-            going = newest if left[0] in newest else [left[0], *newest]
-            left = left[1 : -len(newest)]
+            first, *others = left
+            kept = max(0, len(others) + 1 - _DELETES_AT_ONCE)
+            left, going = others[:kept], [first, *others[kept:]]
             deletes: list[Any] = [
                 {"Delete": {"TableName": self._table, "Key": key_of(sweep, entry.n), **_condition(entry)}}
                 for entry in going
@@ -230,7 +230,7 @@ class Ledger:
             try:
                 _patiently(partial(self._client.transact_write_items, TransactItems=[unchanged, *deletes]))
             except ClientError as error:
-                if "ConditionalCheckFailed" not in (reason.get("Code") for reason in _cancellation(error)):
+                if not _is_refused(error):
                     raise
                 return False
         return True
@@ -322,6 +322,11 @@ def _patiently(write: Callable[[], T]) -> T:
                 raise
         time.sleep(seconds)
     return write()
+
+
+def _is_refused(error: ClientError) -> bool:
+    """Tell whether a transaction was not made because of one of its conditions."""
+    return any(reason.get("Code") == "ConditionalCheckFailed" for reason in _cancellation(error))
 
 
 def _cancellation(error: ClientError) -> Sequence[Mapping[str, Any]]:

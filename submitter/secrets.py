@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from submitter.errors import ConfigurationError, UsageError
 from submitter.tracking import API_KEY
@@ -222,13 +222,10 @@ class SecretStore:
                 raise
 
     def _versions(self) -> "Iterator[SecretVersionsListEntryTypeDef]":
-        more: dict[str, Any] = {}
-        while True:
-            page = self._client.list_secret_version_ids(SecretId=self._arn, **more)
+        from submitter.session import pages  # noqa: PLC0415 - as above
+
+        for page in pages(self._client.list_secret_version_ids, {"NextToken": "NextToken"}, SecretId=self._arn):
             yield from page["Versions"]
-            if not page.get("NextToken"):
-                return
-            more = {"NextToken": page["NextToken"]}
 
 
 def labels_of(references: Mapping[str, str]) -> set[str]:

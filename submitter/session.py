@@ -1,9 +1,11 @@
 """Credentials, clients and time: what every call to AWS needs."""
 
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -47,18 +49,26 @@ class Fence:
         clock: The clock that signatures are dated by.
 
     Attributes:
-        until: When the last request may be signed, in seconds since the epoch.
-        passed: Whether any has left; to be reset.
+        passed: Whether any request of the newest :meth:`at` has left.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.until = 0.0
+        self._until = math.inf
         self.passed = False
+
+    @contextmanager
+    def at(self, until: float) -> Iterator[None]:
+        """Let the requests of the context be signed until then, in seconds since the epoch; others at any time."""
+        self._until, self.passed = until, False
+        try:
+            yield
+        finally:
+            self._until = math.inf
 
     def __call__(self, **_: object) -> None:
         """Let a request leave; registered as a handler of botocore's before-send."""
-        if self._clock.now() > self.until:
+        if self._clock.now() > self._until:
             raise FencePassedError
         self.passed = True
 
