@@ -144,6 +144,10 @@ class Place:
             return {} if job is None else {runs[0]: job}
         return {number: f"{job}:{index}" for index, number in enumerate(runs)}
 
+    def numbers(self) -> dict[str, int]:
+        """Return, for the id of each job or child, its run."""
+        return {job: number for number, job in self.jobs().items()}
+
 
 def newest_nonce(entries: Sequence[Entry]) -> str | None:
     """Return the nonce of the sweep's newest generation: a cancel may be about an older one, and begins none."""
@@ -276,6 +280,13 @@ class Generation:
     def newest(self) -> dict[int, Place]:
         """Return, for each run that stands somewhere, the newest slot that it stands in."""
         return {number: place for place in self.places() for number in place.slot.runs}
+
+    def newest_places(self) -> list[tuple[Place, NumberSet]]:
+        """Return the newest slots of all runs that stand somewhere, each once, with the runs whose newest it is."""
+        found: dict[str, tuple[Place, list[int]]] = {}
+        for number, place in self.newest().items():
+            found.setdefault(place.slot.name, (place, []))[1].append(number)
+        return [(place, NumberSet(numbers)) for place, numbers in found.values()]
 
 
 Choose = Callable[[Generation], NumberSet]

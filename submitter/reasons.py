@@ -81,8 +81,10 @@ def _reason(attempt: Mapping[str, Any], *, spot: bool) -> str | None:
 
 
 def _cancelled(job: Mapping[str, Any], told: float | None) -> bool:
-    if job["status"] != "FAILED" or job.get("statusReason") == CANCEL_REASON:
-        return bool(job["status"] == "FAILED")
+    if job["status"] != "FAILED":
+        return False
+    if job.get("statusReason") == CANCEL_REASON:
+        return True
     never_exited = job.get("container", {}).get("exitCode") is None
     return told is not None and never_exited and job.get("stoppedAt", math.inf) / 1000 >= told
 

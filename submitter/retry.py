@@ -161,12 +161,13 @@ class Retry:
         newest, cancelled = generation.newest(), generation.cancelled
         due = {number for number in numbers if number not in newest and number in cancelled}
         ending: set[int] = set()
-        places = {place.slot.name: place for number, place in newest.items() if number in numbers and place.slot.sent}
-        parents = self._batch.describe(
-            job for place in places.values() if (job := place.slot.sent) and not place.slot.ended
-        )
-        for name, place in places.items():
-            here = {number for number in place.slot.runs if number in numbers and newest[number].slot.name == name}
+        places = [
+            (place, here)
+            for place, runs in generation.newest_places()
+            if place.slot.sent and (here := numbers.intersection(runs))
+        ]
+        parents = self._batch.describe(job for place, _ in places if (job := place.slot.sent) and not place.slot.ended)
+        for place, here in places:
             failed, over = self._ended(place, parents.get(place.slot.sent or ""), bool(here & cancelled))
             due |= here & failed
             ending |= (here & cancelled) - failed - over
@@ -189,7 +190,7 @@ class Retry:
             final = set(runs) if parent["status"] in FINAL else set()
             return final if parent["status"] == "FAILED" else set(), final
         job = parent["jobId"]
-        numbers = {child: number for number, child in place.jobs().items()}
+        numbers = place.numbers()
         failed = {numbers[child["jobId"]] for child in self._batch.children(job, "FAILED")}
         if not cancelled:
             return failed, set()

@@ -115,11 +115,6 @@ class SweepStatus:
         return not self.under_way and OVER.issuperset(self.counts)
 
     @property
-    def going(self) -> int:
-        """How many runs may change their status by themselves."""
-        return sum(number for status, number in self.counts.items() if status not in OVER)
-
-    @property
     def succeeded(self) -> bool:
         """Whether every run has succeeded."""
         return set(self.counts) <= {"succeeded"}
@@ -150,8 +145,7 @@ class StatusReader:
             raise UsageError(f"There is no sweep {sweep}.", "See `submitter list`.")
         entries, unknown = self._settled(sweep, entries)
         seen = Generation(entries)
-        newest = seen.newest()
-        places = list({place.slot.name: place for place in newest.values()}.values())
+        places = [place for place, _ in seen.newest_places()]
         parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
         date = self._batch.described_at
         for place in places:
@@ -161,30 +155,32 @@ class StatusReader:
         generation = Generation(entries)
         look = _Look(generation, parents, unknown, spot=self._spot, failed=self._failed, date=date)
         under_way = any(parent["status"] not in FINAL for parent in parents.values())
-        known: dict[str, Any] = {"sweep": sweep, "generation": generation, "entries": entries, "under_way": under_way}
-        if not runs:
-            return SweepStatus(counts=look.counts(), **known)
-        chosen = generation.runs() if choose is None else choose(generation)
-        jobs = look.jobs()
-        told = look.runs(chosen, self._batch.describe(jobs[run.number] for run in chosen if run.number in jobs))
-        counts = look.counts() if choose else Counter(run.status for run in told)
-        return SweepStatus(counts=counts, runs=told, **known)
+        told: tuple[RunStatus, ...] = ()
+        if runs:
+            chosen = generation.runs() if choose is None else choose(generation)
+            jobs = look.jobs()
+            told = look.runs(chosen, self._batch.describe(jobs[run.number] for run in chosen if run.number in jobs))
+        return SweepStatus(
+            sweep=sweep,
+            generation=generation,
+            entries=entries,
+            counts=Counter(run.status for run in told) if runs and choose is None else look.counts(),
+            runs=told,
+            under_way=under_way,
+        )
 
     def over(self, status: SweepStatus) -> NumberSet:
         """Return the runs that a cancel does not end: those that have ended, were cancelled, or AWS has forgotten."""
-        generation = status.generation
-        newest = generation.newest()
-        places = {place.slot.name: place for place in newest.values()}.values()
-        parents = self._batch.describe(p.slot.sent for p in places if p.slot.sent and not p.slot.ended)
-        over = [generation.cancelled]
-        for place in places:
-            here = NumberSet(number for number in place.slot.runs if newest[number].slot.name == place.slot.name)
+        places = status.generation.newest_places()
+        parents = self._batch.describe(p.slot.sent for p, _ in places if p.slot.sent and not p.slot.ended)
+        over = [status.generation.cancelled]
+        for place, here in places:
             parent = parents.get(place.slot.sent or "")
             forgotten = parent is None and self._batch.described_at >= place.entry.at + REMEMBERED
             if place.slot.ended or (forgotten if parent is None else parent["status"] in FINAL):
                 over.append(here)
             elif parent and len(place.slot.runs) > 1:
-                numbers = {child: number for number, child in place.jobs().items()}
+                numbers = place.numbers()
                 found = (child["jobId"] for final in FINAL for child in self._batch.children(parent["jobId"], final))
                 over.append(here & NumberSet(numbers[child] for child in found))
         return NumberSet.union(over)
@@ -230,7 +226,7 @@ class StatusReader:
 
     def _failed(self, place: Place, told: Mapping[int, float]) -> NumberSet:
         """Return which runs of an array under way have failed by themselves, up to 1,000 of its failed ones a call."""
-        numbers = {child: number for number, child in place.jobs().items()}
+        numbers = place.numbers()
         children = self._batch.children(str(place.slot.sent), "FAILED")
         known = ((numbers[child["jobId"]], child) for child in children)
         return NumberSet(n for n, child in known if state(child, told=told.get(n)) == "failed")
@@ -261,17 +257,14 @@ class _Look:
     def counts(self) -> Counter[str]:
         """Return how many runs have each status, by the parents' summaries where arrays are under way."""
         counts: Counter[str] = Counter()
-        by_slot: dict[str, list[int]] = {}
         for number in range(1, len(self._generation.table) + 1):
-            if place := self._newest.get(number):
-                by_slot.setdefault(place.slot.name, []).append(number)
-            else:
+            if number not in self._newest:
                 counts[self._nowhere(number)] += 1
-        for numbers in by_slot.values():
-            counts += self._slot_counts(self._newest[numbers[0]], numbers)
+        for place, numbers in self._generation.newest_places():
+            counts += self._slot_counts(place, numbers)
         return counts
 
-    def _slot_counts(self, place: Place, numbers: Sequence[int]) -> Counter[str]:
+    def _slot_counts(self, place: Place, numbers: NumberSet) -> Counter[str]:
         slot = place.slot
         if slot.ended:
             states = {number: ended.state for ended in slot.ended for number in ended.runs}
@@ -285,10 +278,10 @@ class _Look:
         if counts["failed"] < 0 or not 0 < counts.total() <= len(numbers):
             return Counter({status: len(numbers)})
         counts[status] += len(numbers) - counts.total()  # children that are not made yet
-        asked = self._generation.cancelled & NumberSet(numbers)
+        asked = self._generation.cancelled & numbers
         if asked and counts["failed"]:
             # The summary does not tell cancelled ones from failed ones. The list of them may be some moments newer.
-            failed = min(counts["failed"], len(self._failed(place, self._generation.told_to_end) & NumberSet(numbers)))
+            failed = min(counts["failed"], len(self._failed(place, self._generation.told_to_end) & numbers))
             cancelled = min(counts["failed"] - failed, len(asked))
             counts["failed"] -= cancelled
             counts[CANCELLED] += cancelled
@@ -310,13 +303,8 @@ class _Look:
 
     def jobs(self) -> dict[int, str]:
         """Return the id of each run's newest job or array's child."""
-        by_name = {place.slot.name: place for place in self._newest.values()}
-        return {
-            number: job
-            for place in by_name.values()
-            for number, job in place.jobs().items()
-            if self._newest[number].slot.name == place.slot.name
-        }
+        places = self._generation.newest_places()
+        return {number: job for place, here in places for number, job in place.jobs().items() if number in here}
 
     def runs(self, chosen: Iterable[Run], details: Mapping[str, Mapping[str, Any]]) -> tuple[RunStatus, ...]:
         """Return each run's story, from the details of its job where AWS has them, else from the ledger."""
