@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.emulator.submitting.json_server import reply
+
 QUEUE = "c5a-large-spot"
 Submitter = Callable[..., Any]
 WaitUntil = Callable[..., Any]
@@ -60,23 +62,16 @@ def wandb_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if self.path != "/graphql":  # the client's own measurements
-                self._reply({})
+                reply(self, {})
                 return
             asked = json.loads(body)
-            self._reply({"data": server.answer(asked["query"], asked.get("variables") or {})})
+            reply(self, {"data": server.answer(asked["query"], asked.get("variables") or {})})
 
         def do_GET(self) -> None:
-            self._reply(server.runs[self.path.rpartition("/")[2]])
+            reply(self, server.runs[self.path.rpartition("/")[2]])
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Say nothing."""
-
-        def _reply(self, document: dict[str, Any]) -> None:
-            content = json.dumps(document).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         server.url = f"http://127.0.0.1:{http.server_port}"

@@ -11,21 +11,16 @@ from pathlib import Path
 import pytest
 
 from submitter.cli.main import execute
+from tests.emulator.submitting.json_server import VERSION, reply
 
 RUN = ("run", "--image", "trainer:1", "--command", "python train.py --track")
-VERSION = {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24", "Os": "linux", "Arch": "amd64"}
 
 
 class _Daemon(BaseHTTPRequestHandler):
     """As much of Docker's API as tells how many cores it has: 2."""
 
     def do_GET(self) -> None:
-        body = json.dumps(VERSION if self.path.endswith("/version") else {"NCPU": 2, "MemTotal": 2**32}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        reply(self, VERSION if self.path.endswith("/version") else {"NCPU": 2, "MemTotal": 2**32})
 
     def log_message(self, *_: object) -> None:
         pass

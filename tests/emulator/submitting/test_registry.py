@@ -18,6 +18,7 @@ from submitter import registry
 from submitter.engine import connect
 from submitter.errors import ConfigurationError
 from submitter.registry import LookUp, Published
+from tests.emulator.submitting.json_server import VERSION, reply
 
 DIGEST = f"sha256:{'0' * 64}"
 AMD64 = {"platform": {"os": "linux", "architecture": "amd64"}}
@@ -37,7 +38,6 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     return make
 
 
-VERSION = {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24", "Os": "linux", "Arch": "amd64"}
 INFO = {"NCPU": 2, "MemTotal": 2**32}
 Engine = Callable[..., None]
 
@@ -53,12 +53,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
             if answer is None:
                 ended.wait()
                 return
-            body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            reply(self, answer)
 
         def log_message(self, *_: object) -> None:
             pass
