@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from submitter.history import Entry
     from submitter.logs import Line, Part
     from submitter.status import RunStatus, SweepStatus
+
+_LINES_AT_ONCE: Final = 1000
 
 
 @click.command("logs")
@@ -80,7 +82,7 @@ def logs_command(
     # Following needs all at once; files can be filled one after the other, which needs no memory.
     read = status.runs if job is None else tuple(_of_job(status, job, printer.say))
     together = [read] if follow or files is None else [(run,) for run in read]
-    with files or nullcontext():
+    with files or nullcontext(), printer:
         for runs in together:
             for line in connection.log_lines(runs, part, follow=follow, say=printer.say, troubled=trouble):
                 printer.write(line, flush=follow)
@@ -179,15 +181,26 @@ class _Files:
 
 
 class _Printer:
-    """Prints lines of runs, with a prefix where there are several, or writes them into a file for each run."""
+    """Prints lines of runs, with a prefix where there are several, or writes them into a file for each run.
+
+    Lines are printed together, which takes a fraction of the time. As a context manager it prints those that are left.
+    """
 
     def __init__(self, status: "SweepStatus", files: _Files | None, *, as_json: bool) -> None:
         self._runs = {run.number: run for run in status.runs}
         self._labels = {run.number: label(run, status.axes) for run in status.runs}
         self._as_json, self._files = as_json, files
+        self._waiting: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print()
 
     def say(self, number: int, text: str) -> None:
         """Tell, on standard error, why a run has no line."""
+        self._print()  # what was read before comes before
         note(text if len(self._runs) == 1 else f"{self._labels[number]} | {text}")
 
     def write(self, line: "Line", *, flush: bool) -> None:
@@ -196,7 +209,14 @@ class _Printer:
         if self._files is not None:
             self._files.write(self._file_name(line.run), text, flush=flush)
             return
-        click.echo(text, nl=False)
+        self._waiting.append(text)
+        if flush or len(self._waiting) >= _LINES_AT_ONCE:
+            self._print()
+
+    def _print(self) -> None:
+        texts, self._waiting = self._waiting, []
+        if texts:
+            click.echo("".join(texts), nl=False)
 
     def _text(self, line: "Line") -> str:
         if self._as_json:
