@@ -80,6 +80,16 @@ def process(command: list[str], log: Path, environment: dict[str, str]) -> Itera
         started.wait(60)
 
 
+@contextmanager
+def unmounted(folder: Path) -> Iterator[None]:
+    """Let go of the network namespace that an engine leaves mounted when it ends: nobody could remove the folder."""
+    try:
+        yield
+    finally:
+        for left in (folder / "netns").glob("*"):
+            subprocess.run(["umount", str(left)], check=True)
+
+
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory, wait_until: Callable[..., None]) -> Iterator[Engine]:
     """A Docker Engine with a socket of its own; its layers stay in the cache, so that a second time is quick."""
@@ -99,7 +109,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, wait_until: Callable[..., N
     made = Engine(environment, f"rl-batch-base:{(cached / 'base' / 'version').read_text()}")
     with (cached / "data.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with process(command, folder / "dockerd.log", environment) as daemon:
+        with unmounted(folder / "exec"), process(command, folder / "dockerd.log", environment) as daemon:
 
             def answers() -> bool:
                 assert daemon.poll() is None, (folder / "dockerd.log").read_text()[-2000:]
