@@ -5,8 +5,7 @@ from typing import Any
 
 from submitter.history import Entry, Generation
 from submitter.ledger import put_request
-from submitter.submission import Order, draft
-from submitter.sweep import Runs
+from submitter.submission import Order, Outlook, draft
 from submitter.writer import Writer
 
 
@@ -14,7 +13,7 @@ def dry_run(
     order: Order,
     entries: Sequence[Entry],
     generation: Generation,
-    due: Runs,
+    outlook: Outlook,
     *,
     definition: str | None,
     table: str,
@@ -26,7 +25,7 @@ def dry_run(
         order: What is asked for.
         entries: The ledger's entries of the sweep.
         generation: The one that it would go on with.
-        due: The runs that it would submit.
+        outlook: What it is about to do.
         definition: The job definition as name:revision, None while it is not registered.
         table: Name of the ledger's table.
         now: This machine's clock, in seconds since the epoch.
@@ -35,7 +34,7 @@ def dry_run(
         UsageError: AWS Batch would not take a request.
     """
     requests: list[dict[str, Any]] = []
-    if due:
+    if due := outlook.due:
         entry, submissions = draft(order, generation, due, n=len(entries) + 1, at=now, by=Writer.here())
         put = put_request(table, order.sweep, entry, after=entries[-1] if entries else None)
         requests.append(_request("dynamodb", "TransactWriteItems", put))
@@ -48,7 +47,9 @@ def dry_run(
         "sweep": order.sweep,
         "queue": order.queue,
         "submitted": len(due),
-        "already": len(order.wanted) - len(due),
+        "already": outlook.present,
+        "cancelled": outlook.cancelled,
+        "undecided": outlook.undecided,
         "requests": requests,
     }
 

@@ -169,22 +169,6 @@ class StatusReader:
             under_way=under_way,
         )
 
-    def over(self, status: SweepStatus) -> NumberSet:
-        """Return the runs that a cancel does not end: those that have ended, were cancelled, or AWS has forgotten."""
-        places = status.generation.newest_places()
-        parents = self._batch.describe(p.slot.sent for p, _ in places if p.slot.sent and not p.slot.ended)
-        over = [status.generation.cancelled]
-        for place, here in places:
-            parent = parents.get(place.slot.sent or "")
-            forgotten = parent is None and self._batch.described_at >= place.entry.at + REMEMBERED
-            if place.slot.ended or (forgotten if parent is None else parent["status"] in FINAL):
-                over.append(here)
-            elif parent and len(place.slot.runs) > 1:
-                numbers = place.numbers()
-                found = (child["jobId"] for final in FINAL for child in self._batch.children(parent["jobId"], final))
-                over.append(here & NumberSet(numbers[child] for child in found))
-        return NumberSet.union(over)
-
     def _settled(self, sweep: str, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """Complete cancels, and look once at every open slot.
 

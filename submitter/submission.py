@@ -105,8 +105,13 @@ def goes_on_with(entries: Sequence[Entry], asked: Record, *, fresh: bool) -> Gen
     return newest if goes_on and not fresh else Generation(entries, new_nonce())
 
 
-def foresee(order: Order, generation: Generation) -> Outlook:
+def foresee(order: Order, generation: Generation, own: NumberSet) -> Outlook:
     """Return what a `run` would do now.
+
+    Args:
+        order: What is asked for.
+        generation: What there is of the sweep.
+        own: The runs that a cancel named, and that had an end of their own.
 
     Raises:
         UsageError: The sweep was begun with another command, image or axes, or there are too many runs at once.
@@ -115,7 +120,7 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     due = generation.due(order.wanted)
     check_count(len(due))
     wanted = generation.table.numbers(order.wanted)
-    cancelled = _cancelled(generation, wanted)
+    cancelled = NumberSet((generation.cancelled & wanted) - own)
     opens = NumberSet.union(place.slot.runs for place in generation.open_places(wanted))
     undecided = (opens & wanted) - cancelled
     return Outlook(
@@ -126,13 +131,6 @@ def foresee(order: Order, generation: Generation) -> Outlook:
     )
 
 
-def _cancelled(generation: Generation, wanted: NumberSet) -> NumberSet:
-    """Return which of these runs a cancel has ended, as far as the ledger tells: not what had an end of its own."""
-    if not (told := generation.cancelled & wanted):
-        return told
-    return NumberSet(told - generation.ended("failed") - generation.ended("succeeded"))
-
-
 def run(
     order: Order,
     *,
@@ -140,6 +138,7 @@ def run(
     batch: Batch,
     clock: Clock,
     entries: Sequence[Entry] | None = None,
+    own: NumberSet | None = None,
     fresh: bool = False,
     ready: Callable[[Entry], None] | None = None,
     say: Callable[[str], None],
@@ -152,6 +151,7 @@ def run(
         batch: The account's.
         clock: This machine's.
         entries: The sweep's entries, where they were read already.
+        own: The runs that a cancel named, by those entries, and that had an end of their own.
         fresh: Begin a new generation, in which nothing was submitted (`--new`).
         ready: Called with each entry when the ledger has it, so that `prune` leaves alone what it needs; before
             anything is sent.
@@ -161,7 +161,7 @@ def run(
         UsageError: The sweep was begun with another command, image or axes, or is forgotten meanwhile.
         AwsError: AWS refused a job; what it took is in the ledger.
     """
-    return _Run(order, ledger, batch, clock, say).work(entries, fresh=fresh, ready=ready)
+    return _Run(order, ledger, batch, clock, say).work(entries, own or NumberSet(), fresh=fresh, ready=ready)
 
 
 def draft(
@@ -222,7 +222,14 @@ class _Run:
         self._order, self._ledger = order, ledger
         self._sender = Sender(order.sweep, ledger, batch, clock, say)
 
-    def work(self, entries: Sequence[Entry] | None, *, fresh: bool, ready: Callable[[Entry], None] | None) -> Outcome:
+    def work(
+        self,
+        entries: Sequence[Entry] | None,
+        own: NumberSet,
+        *,
+        fresh: bool,
+        ready: Callable[[Entry], None] | None,
+    ) -> Outcome:
         order, sender = self._order, self._sender
         if entries is None:  # a first `run` needs no read: its put tells when there is something
             entries = self._ledger.entries(order.sweep) if fresh else []
@@ -237,12 +244,12 @@ class _Run:
                 continue
             wanted = generation.table.numbers(order.wanted)
             if not (places := sender.undecided(generation, wanted)):
-                return self._outcome(generation, wanted)
+                return self._outcome(generation, wanted, own)
             sender.look(places)
             entries = self._ledger.entries_again(order.sweep, entries)
 
-    def _outcome(self, generation: Generation, wanted: NumberSet) -> Outcome:
-        cancelled = _cancelled(generation, wanted)
+    def _outcome(self, generation: Generation, wanted: NumberSet, own: NumberSet) -> Outcome:
+        cancelled = NumberSet((generation.cancelled & wanted) - own)
         left = standing = wanted - cancelled
         submitted = unknown = NumberSet()
         for place in reversed(list(generation.places())):  # a run stands where it was sent last

@@ -47,7 +47,7 @@ def cancel_command(
         question = f"{sweep}: {counts_text(counts)}{_and_older(older)}. End what is not over?"
         if not yes and not agreed(question, why="`cancel` asks before it ends runs"):
             return declined()
-        over = {r.number for r in status.runs if r.status in _STAYS} if selection else connection.status.over(status)
+        over = {r.number for r in status.runs if r.status in _STAYS} if selection else connection.over(status)
         cancelled = NumberSet(connection.cancel(status, selection, say=note) - over)
     told = len(cancelled)
     if as_json:

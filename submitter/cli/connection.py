@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from submitter.secrets import Secrets
     from submitter.selection import Selection
     from submitter.status import RunStatus, StatusReader, SweepStatus
-    from submitter.submission import Order, Outcome
-    from submitter.sweep import Run, Runs
+    from submitter.submission import Order, Outcome, Outlook
+    from submitter.sweep import Run
 
 
 class Connection:
@@ -99,6 +99,7 @@ class Connection:
         entries: Sequence[Entry],
         secrets: "Secrets",
         *,
+        own: NumberSet,
         fresh: bool,
         say: Callable[[str], None],
     ) -> "Outcome":
@@ -111,13 +112,14 @@ class Connection:
             batch=self.batch,
             clock=self.clock,
             entries=entries,
+            own=own,
             fresh=fresh,
             ready=lambda _: self.keep(secrets),
             say=say,
         )
 
     def dry_run(
-        self, order: "Order", entries: Sequence[Entry], generation: Generation, due: "Runs", *, offline: bool
+        self, order: "Order", entries: Sequence[Entry], generation: Generation, outlook: "Outlook", *, offline: bool
     ) -> dict[str, Any]:
         """Return the requests that :meth:`submit` would send; see :func:`submitter.dryrun.dry_run`.
 
@@ -127,7 +129,7 @@ class Connection:
 
         definition = None if offline else self.batch.find_definition(order.definition["jobDefinitionName"])
         table, now = self.contract.ledger_table, self.clock.now()
-        return dry_run(order, entries, generation, due, definition=definition, table=table, now=now)
+        return dry_run(order, entries, generation, outlook, definition=definition, table=table, now=now)
 
     def generation(self, name: str, owner: str | None) -> tuple[str, Generation]:
         """Return a sweep's full name and its newest generation, by the ledger alone.
@@ -164,6 +166,18 @@ class Connection:
             clock=self.clock,
             say=say,
         )
+
+    def over(self, status: "SweepStatus") -> NumberSet:
+        """Return the runs that a cancel does not end; see :func:`submitter.ends.over`."""
+        from submitter.ends import over
+
+        return over(status.generation, self.batch)
+
+    def ended_by_themselves(self, generation: Generation) -> NumberSet:
+        """Return the runs that a cancel named and did not end; see :func:`submitter.ends.by_themselves`."""
+        from submitter.ends import by_themselves
+
+        return by_themselves(generation, self.batch)
 
     def under_way(self, entries: Sequence[Entry], *, but: str | None = None) -> int:
         """Return how many runs of a sweep may not have ended, in all of its generations but the one with this nonce."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from submitter.cli.connection import Connection
     from submitter.history import Entry
     from submitter.request import Prepared
-    from submitter.submission import Order
 
 
 _FRESH_SECONDS: Final = 2
@@ -114,7 +113,7 @@ def _submit(
     as_json: bool,
 ) -> None:
     """Submit to a queue; with `wait_poll`, wait then, and look every so many seconds."""
-    from submitter.submission import binds, foresee  # noqa: PLC0415 - so that --help does not pay for boto3
+    from submitter.submission import binds, foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
 
     extras.check_build(prepared.record.image, prepared.queue)
     secrets = extras.secrets(prepared.record.command)
@@ -132,19 +131,20 @@ def _submit(
     if known is not None and connection.clock.now() > read_at + _FRESH_SECONDS:
         entries = connection.entries(prepared)  # a build takes minutes, in which others may submit, or prune
     order = prepared.order("OWNER" if known is None else connection.caller, connection.contract)
-    entries, begun = _begun(connection, order, entries, new=new, look=not dry_run)
-    outlook = foresee(order, begun)
+    begun = goes_on_with(entries, order.record, fresh=new)
+    own = connection.ended_by_themselves(begun)
+    outlook = foresee(order, begun, own)
     if not begun.entries and entries and not new:
         note(f"Nothing of what was begun as {order.sweep} was ever submitted, so it begins afresh.")
     announce(prepared, outlook)
     if dry_run:
-        values = connection.dry_run(order, entries, begun, outlook.due, offline=known is None)
+        values = connection.dry_run(order, entries, begun, outlook, offline=known is None)
         click.echo(render.document("dry-run", values))
         note("Nothing was sent.")
         return
     if new and entries:
         tell_of_earlier(order.sweep, connection.under_way(entries))
-    outcome = connection.submit(order, entries, secrets, fresh=new, say=note)
+    outcome = connection.submit(order, entries, secrets, own=own, fresh=new, say=note)
     status = None
     try:
         if wait_poll is not None:
@@ -158,19 +158,3 @@ def _submit(
     report(order, outcome, status, as_json=as_json)
     if status:
         (remind if wait_poll is None else check_succeeded)(status)
-
-
-def _begun(
-    connection: "Connection", order: "Order", entries: "Sequence[Entry]", *, new: bool, look: bool
-) -> "tuple[Sequence[Entry], Generation]":
-    """Return the sweep's entries, and the generation that they are gone on with.
-
-    With `look` it is written down before which cancelled runs had ended by themselves.
-    """
-    from submitter.submission import goes_on_with  # noqa: PLC0415 - as above
-
-    begun = goes_on_with(entries, order.record, fresh=new)
-    if not (look and begun.cancelled):
-        return entries, begun
-    entries = connection.status.read(order.sweep, before=entries).entries
-    return entries, goes_on_with(entries, order.record, fresh=new)

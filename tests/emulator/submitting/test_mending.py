@@ -141,6 +141,25 @@ def test_run_calls_cancelled_only_what_a_cancel_has_ended(
     assert "of 3 runs, 2 are submitted already and 1 is cancelled" in again.err
 
 
+def test_run_tells_cancelled_runs_from_failed_ones_while_their_array_goes_on(
+    submitter: Submitter, wait_until: Callable[..., Any]
+) -> None:
+    line = (*RUN, "--name", "exp", "--num-seed", "4", "--attempts", "1", "--command", "test {seed} -gt 2 && sleep 600")
+    submitter(*line)
+    wait_until(lambda: counts(submitter, "exp") == {"failed": 2, "running": 2})
+    cancelled = submitter("cancel", "exp", "--index", "1-3", "--yes", "--json").document
+    assert (cancelled["cancelled"], cancelled["runs"]) == (1, "3")
+    wait_until(lambda: counts(submitter, "exp") == {"failed": 2, "running": 1, "cancelled": 1})
+    told = "of 4 runs, 3 are submitted already and 1 is cancelled"
+    dry = submitter(*line, "--dry-run")
+    assert (dry.document["cancelled"], dry.document["already"], dry.document["undecided"]) == (1, 3, 0)
+    assert told in dry.err
+    again = submitter(*line, "--json")
+    assert (again.document["cancelled"], again.document["already"]) == (1, 3)
+    assert told in again.err
+    submitter("cancel", "exp", "--yes")
+
+
 @pytest.mark.parametrize("option", ["--seed", "--index"])
 @pytest.mark.parametrize("command", [("cancel", "exp", "--yes"), ("retry", "exp"), ("status", "exp")])
 def test_an_empty_choice_is_not_all(submitter: Submitter, command: tuple[str, ...], option: str) -> None:
