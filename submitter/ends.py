@@ -30,9 +30,7 @@ def over(generation: Generation, batch: Batch) -> NumberSet:
 
 def by_themselves(generation: Generation, batch: Batch) -> NumberSet:
     """Return the runs that a cancel named and did not end: they had succeeded or failed before it came to them."""
-    if not (told := generation.told_to_end):
-        return NumberSet()
-    named = generation.cancelled
+    told, named = generation.told_to_end, generation.cancelled
     found = [generation.ended("succeeded") & named, generation.ended("failed") & named]
     places = [
         (place, here & named)

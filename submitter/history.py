@@ -277,6 +277,17 @@ class Generation:
         """Return the slots with any of these runs of which nobody knows whether they were sent."""
         return [p for p in self.places() if p.slot.job is None and not runs.isdisjoint(p.slot.runs)]
 
+    def sent(self) -> dict[int, list[tuple[Entry, str]]]:
+        """Return, for each run that was sent, the ids of its jobs or arrays' children with their entries, oldest first.
+
+        A `retry` sends a run again.
+        """
+        found: dict[int, list[tuple[Entry, str]]] = {}
+        for place in self.places():
+            for number, job in place.jobs().items():
+                found.setdefault(number, []).append((place.entry, job))
+        return found
+
     def newest(self) -> dict[int, Place]:
         """Return, for each run that stands somewhere, the newest slot that it stands in."""
         return {number: place for place in self.places() for number in place.slot.runs}

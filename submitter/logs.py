@@ -78,12 +78,14 @@ class Line:
 
     Attributes:
         run: The number of the run that wrote it.
+        job: The id of its job or array's child.
         attempt: Which attempt of the run, from 1.
         at_ms: When, in milliseconds since the epoch.
         message: What it says, without a line end.
     """
 
     run: int
+    job: str
     attempt: int
     at_ms: int
     message: str
@@ -228,9 +230,10 @@ class _RunLog:
     def _wanted(self, attempt: int, stream: EventStream) -> Iterator[Line]:
         grep, tail = self._part.grep, None if self._begun else self._part.tail
         events = stream.last_events(tail) if tail is not None and grep is None else stream.new_events()
+        run, job = self._number, self.job.id
         found = (
-            Line(run=self._number, attempt=attempt, at_ms=event["timestamp"], message=event["message"].rstrip("\n"))
-            for event in events
+            Line(run=run, job=job, attempt=attempt, at_ms=each["timestamp"], message=each["message"].rstrip("\n"))
+            for each in events
         )
         lines = found if grep is None else (line for line in found if grep.search(line.message))
         if tail is None:

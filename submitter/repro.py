@@ -109,8 +109,8 @@ def _remarks(spec: JobSpec, environment: Mapping[str, str], *, commit: str | Non
         remarks.append(f"The run was submitted at commit {commit} with changes that were not committed.")
     if spec.secrets:
         remarks.append(f"Set these variables first, their values are taken from this shell: {', '.join(spec.secrets)}.")
-    if "WANDB_RUN_ID" in environment and "WANDB_API_KEY" in spec.secrets:
+    if run_id := environment.get("WANDB_RUN_ID"):
         remarks.append(
-            f"It writes into the W&B run {environment['WANDB_RUN_ID']}; leave -e WANDB_RUN_ID=... out for a new one."
+            f"Where W&B is on it writes into the W&B run {run_id}; leave -e WANDB_RUN_ID=... out for a new one."
         )
     return remarks

@@ -117,18 +117,25 @@ class Sender:
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        """Let an error that ends the command say how many runs were submitted by then, and what to do."""
+        """Let what ends the command early say how many runs were submitted by then, and what to do."""
         try:
             yield
+        except KeyboardInterrupt:
+            if self.due:
+                self._say(f"{self._counted()} The same command sends what is left, and nothing twice.")
+            raise
         except Exception as error:
             explained = error if isinstance(error, SubmitterError) else explain(error)
             if explained is None or not self.due:
                 raise
-            were = "was" if len(self.due) == 1 else "were"
-            told = f"{len(self._sent):,} of {count(len(self.due), 'run')} {were} submitted"
-            unknown = f", of {len(self._open):,} it is not known yet" if self._open else ""
-            remedy = f"{told}{unknown}. {explained.remedy or _AGAIN}"
+            remedy = f"{self._counted()} {explained.remedy or _AGAIN}"
             raise type(explained)(explained.message, remedy) from error
+
+    def _counted(self) -> str:
+        """Return, in a sentence, how many of the runs that are due were submitted."""
+        were = "was" if len(self.due) == 1 else "were"
+        unknown = f", of {len(self._open):,} it is not known yet" if self._open else ""
+        return f"{len(self._sent):,} of {count(len(self.due), 'run')} {were} submitted{unknown}."
 
     def _send_each(
         self,

@@ -54,7 +54,8 @@ class RunStatus:
         seed: Its seed; None where the command has none.
         status: See :data:`OVER`.
         reason: Why, in words.
-        attempts: How many attempts have begun; None when AWS has forgotten.
+        jobs: How many jobs it has had: a retry sends another one.
+        attempts: How many attempts of the newest job have begun; None when AWS has forgotten.
         started_at: When its newest attempt started, in milliseconds since the epoch.
         stopped_at: When it ended, likewise.
         job: Id of its job or array's child.
@@ -71,6 +72,7 @@ class RunStatus:
     seed: int | None
     status: str
     reason: str | None = None
+    jobs: int = 0
     attempts: int | None = None
     started_at: int | None = None
     stopped_at: int | None = None
@@ -108,6 +110,10 @@ class SweepStatus:
     def axes(self) -> tuple[str, ...]:
         """Names of the parameters, in the order of each run's row."""
         return self.generation.axes
+
+    def params(self, run: RunStatus) -> dict[str, str]:
+        """Return a run's parameters by their names."""
+        return dict(zip(self.axes, run.row, strict=True))
 
     @property
     def over(self) -> bool:
@@ -292,7 +298,7 @@ class _Look:
 
     def runs(self, chosen: Iterable[Run], details: Mapping[str, Mapping[str, Any]]) -> tuple[RunStatus, ...]:
         """Return each run's story, from the details of its job where AWS has them, else from the ledger."""
-        jobs = self.jobs()
+        jobs, sent = self.jobs(), self._generation.sent()
         ended = {
             (place.slot.name, number): end
             for place in self._newest.values()
@@ -310,6 +316,7 @@ class _Look:
                 row=row,
                 seed=seed,
                 status=self._whole(place),
+                jobs=len(sent.get(number, ())),
                 job=job,
                 queue=place.entry.queue,
                 definition=place.entry.definition,

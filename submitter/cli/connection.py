@@ -177,6 +177,8 @@ class Connection:
         """Return the runs that a cancel named and did not end; see :func:`submitter.ends.by_themselves`."""
         from submitter.ends import by_themselves
 
+        if not generation.told_to_end:
+            return NumberSet()  # without a client, which a dry run may not be able to have
         return by_themselves(generation, self.batch)
 
     def under_way(self, entries: Sequence[Entry], *, but: str | None = None) -> int:

@@ -14,12 +14,12 @@ from submitter import render
 from submitter.cli import options
 from submitter.cli.output import NONE_FAILED, Teller, note, trouble_text
 from submitter.errors import SubmitterError, UsageError
+from submitter.numbers import NumberSet
 from submitter.selection import Selection, label
 from submitter.stack import StackSource
 
 if TYPE_CHECKING:
     from submitter.cli.connection import Connection
-    from submitter.history import Entry
     from submitter.logs import Line, Part
     from submitter.status import RunStatus, SweepStatus
 
@@ -47,7 +47,7 @@ _LINES_AT_ONCE: Final = 1000
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write a file for each run into this folder; with --json its lines are JSON objects.",
+    help="Write a file for each run into this folder: .log, or with --json .jsonl.",
 )
 @options.as_json
 @click.pass_obj
@@ -79,6 +79,8 @@ def logs_command(
 
     files = None if output is None else _Files(output)
     printer = _Printer(status, files, as_json=as_json)
+    if job is None:
+        _tell_of_earlier(status)
     # Following needs all at once; files can be filled one after the other, which needs no memory.
     read = status.runs if job is None else tuple(_of_job(status, job, printer.say))
     together = [read] if follow or files is None else [(run,) for run in read]
@@ -87,15 +89,21 @@ def logs_command(
             for line in connection.log_lines(runs, part, follow=follow, say=printer.say, troubled=trouble):
                 printer.write(line, flush=follow)
     if files is not None:
-        note(f"{render.count(files.written, 'log')} written into {output}.")
+        note(f"{render.count(files.written, 'log') if files.written else 'Nothing was'} written into {output}.")
+
+
+def _tell_of_earlier(status: "SweepStatus") -> None:
+    """Say which runs have earlier jobs, whose logs are not read."""
+    had = status.generation.sent()
+    again = NumberSet(run.number for run in status.runs if len(had.get(run.number, ())) > 1)
+    if again:
+        runs = f"{'Run' if len(again) == 1 else 'Runs'} {again}"
+        note(f"{runs} had another job before a retry: --job 1 reads what the first one has logged.")
 
 
 def _of_job(status: "SweepStatus", count: int, say: Callable[[int, str], None]) -> "Iterator[RunStatus]":
     """Yield the runs with their first, second, ... job in place of the newest; tell of those that have had fewer."""
-    had: dict[int, list[tuple[Entry, str]]] = {}
-    for place in status.generation.places():
-        for number, job in place.jobs().items():
-            had.setdefault(number, []).append((place.entry, job))
+    had = status.generation.sent()
     for run in status.runs:
         if len(jobs := had.get(run.number, [])) < count:
             say(run.number, f"There is no job {count}: the run has had {len(jobs)}.")
@@ -187,7 +195,7 @@ class _Printer:
     """
 
     def __init__(self, status: "SweepStatus", files: _Files | None, *, as_json: bool) -> None:
-        self._runs = {run.number: run for run in status.runs}
+        self._who = {run.number: {"seed": run.seed, "params": status.params(run)} for run in status.runs}
         self._labels = {run.number: label(run, status.axes) for run in status.runs}
         self._as_json, self._files = as_json, files
         self._waiting: list[str] = []
@@ -201,7 +209,7 @@ class _Printer:
     def say(self, number: int, text: str) -> None:
         """Tell, on standard error, why a run has no line."""
         self._print()  # what was read before comes before
-        note(text if len(self._runs) == 1 else f"{self._labels[number]} | {text}")
+        note(text if len(self._who) == 1 else f"{self._labels[number]} | {text}")
 
     def write(self, line: "Line", *, flush: bool) -> None:
         """Write a line where it belongs, at once when asked to."""
@@ -220,10 +228,11 @@ class _Printer:
 
     def _text(self, line: "Line") -> str:
         if self._as_json:
-            values = {"run": line.run, "seed": self._runs[line.run].seed, "attempt": line.attempt, "at_ms": line.at_ms}
-            return render.document("log-line", {**values, "message": line.message}, indent=None)
-        several = len(self._runs) > 1 and self._files is None
+            values = {"run": line.run, **self._who[line.run], **vars(line)}
+            return render.document("log-line", values, indent=None)
+        several = len(self._who) > 1 and self._files is None
         return f"{self._labels[line.run]} | {line.message}" if several else line.message
 
     def _file_name(self, number: int) -> str:
-        return f"{number:05}-{re.sub(r'[^A-Za-z0-9.=_-]+', '_', self._labels[number])[:100]}.log"
+        name = re.sub(r"[^A-Za-z0-9.=_-]+", "_", self._labels[number])[:100]
+        return f"{number:05}-{name}.{'jsonl' if self._as_json else 'log'}"

@@ -103,10 +103,11 @@ def _run_values(run: "RunStatus", status: "SweepStatus") -> dict[str, Any]:
     return {
         "number": run.number,
         "seed": run.seed,
-        "params": dict(zip(status.axes, run.row, strict=True)),
+        "params": status.params(run),
         "run_id": run_id(str(status.generation.nonce), run.number),
         "status": run.status,
         "reason": run.reason,
+        "jobs": run.jobs,
         "attempts": run.attempts,
         "started_at_ms": run.started_at,
         "stopped_at_ms": run.stopped_at,

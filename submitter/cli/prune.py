@@ -45,6 +45,8 @@ def prune_command(
         _show(unneeded, as_json=as_json)
     if (as_json and not yes) or (not as_json and not unneeded):
         return EXIT_DONE
+    if not as_json:
+        _tell_what_is_lost(unneeded)
     if not yes and not agreed("Take them away?", why="`prune` asks before it takes anything away"):
         return declined()
     gone = pruning.take_away(unneeded, now=now, older_than=older_than)
@@ -54,6 +56,17 @@ def prune_command(
         kept = "" if gone == unneeded else " What has come into use meanwhile is kept."
         note(f"They are gone.{kept}")
     return EXIT_DONE
+
+
+def _tell_what_is_lost(unneeded: "Unneeded") -> None:
+    note("What unfinished runs need stays.")
+    if unneeded.labels:
+        note("A retry of ended runs that had such a key takes its value from your shell again.")
+    if unneeded.sweeps:
+        note(
+            "Of such a sweep nobody can tell any more which runs it had and how they ended, nor retry or repeat one; "
+            "a `run` of that name begins it anew."
+        )
 
 
 def _own(unneeded: "Unneeded", caller: str) -> "Unneeded":

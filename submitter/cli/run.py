@@ -152,7 +152,7 @@ def _submit(
             status = wait_and_tell(connection, order.sweep, poll=wait_poll)
         elif len(outcome.submitted) < len(outcome.generation.table):
             status = connection.status.read(order.sweep, before=outcome.generation.entries)
-    except SubmitterError:  # whatever that is, these runs were submitted
+    except (SubmitterError, KeyboardInterrupt):  # whatever that is, these runs were submitted
         report(order, outcome, None, as_json=as_json)
         raise
     report(order, outcome, status, as_json=as_json)

@@ -170,6 +170,8 @@ def _table(status: "SweepStatus", runs: Sequence["RunStatus"]) -> str:
     if any(run.seed is not None for run in runs):
         columns["seed"] = [run.seed for run in runs]
     columns["state"] = [run.status for run in runs]
+    if any(run.jobs > 1 for run in runs):
+        columns["job"] = [run.jobs for run in runs]
     columns["attempt"] = [None if run.started_at is None else run.attempts for run in runs]
     columns["started"] = [run.started_at and _local_time(run.started_at) for run in runs]
     columns["ran for"] = [_ran_for(run) for run in runs]

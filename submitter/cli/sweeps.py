@@ -10,6 +10,7 @@ import click
 from submitter import render
 from submitter.cli import options
 from submitter.cli.output import note
+from submitter.history import CANCEL
 from submitter.numbers import NumberSet, range_text
 from submitter.stack import StackSource
 
@@ -84,6 +85,8 @@ def show_command(source: StackSource, *, name: str, owner: str | None, as_json: 
         where = f" on {entry.queue} by {entry.definition}" if entry.queue else ""
         each = f": {_spec_text(entry.spec)}" if entry.spec else ""
         runs = f"{'run' if len(entry.runs) == 1 else 'runs'} {entry.runs}"
+        if entry.kind == CANCEL:
+            runs += ", those that had not ended"
         click.echo(f"{entry.kind} of {_local_time(entry.at)}: {runs}{where}{each}")
 
 

@@ -1,7 +1,8 @@
 """`submitter wait`, and `run --wait`."""
 
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -41,21 +42,32 @@ def wait_command(
     """Wait until a sweep's runs have ended; exit 1 if any failed."""
     connection = options.connect(source)
     sweep = connection.full_name(name, owner)
-    status = wait_and_tell(connection, sweep, poll=poll, timeout=timeout, fail_fast=fail_fast)
-    if as_json:
-        click.echo(render.document("status", status_values(status, each_run=False)))
-    else:
-        click.echo(f"{status.sweep}: {counts_text(status.counts)}")
+    last: deque[SweepStatus] = deque(maxlen=1)
+    try:
+        status = wait_and_tell(connection, sweep, poll=poll, timeout=timeout, fail_fast=fail_fast, seen=last.append)
+    finally:  # how they stand is told also when the time is up
+        for status in last:
+            if as_json:
+                click.echo(render.document("status", status_values(status, each_run=False)))
+            else:
+                click.echo(f"{status.sweep}: {counts_text(status.counts)}")
     check_succeeded(status)
 
 
 def wait_and_tell(
-    connection: "Connection", sweep: str, *, poll: float, timeout: float | None = None, fail_fast: bool = False
+    connection: "Connection",
+    sweep: str,
+    *,
+    poll: float,
+    timeout: float | None = None,
+    fail_fast: bool = False,
+    seen: "Callable[[SweepStatus], None]" = lambda _: None,
 ) -> "SweepStatus":
     """Wait until the runs have ended, saying on standard error how they stand whenever that changes until then."""
     tell = Teller(note)
 
-    def seen(status: "SweepStatus") -> None:
+    def look(status: "SweepStatus") -> None:
+        seen(status)
         if not status.over:  # how they stand at the end is the result
             tell(counts_text(status.counts))
 
@@ -65,7 +77,7 @@ def wait_and_tell(
             poll_seconds=poll,
             timeout_seconds=timeout,
             fail_fast=fail_fast,
-            seen=seen,
+            seen=look,
             troubled=lambda trouble: tell(trouble_text(trouble)),
         )
 

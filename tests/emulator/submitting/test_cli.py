@@ -87,7 +87,11 @@ def test_waiting_longer_than_allowed_exits_with_124_and_the_runs_go_on(submitter
     submitter(*ECHO[:-1], "exec sleep 60 # {seed}")
     waited = submitter("wait", "first", "--timeout", "0.2", "--poll", "0.1")
     assert waited.code == 124
+    assert waited.out.startswith("emulator/first: 1 ")
     assert "go on" in waited.err
+    waited = submitter("wait", "first", "--timeout", "0", "--json")
+    assert (waited.code, sum(waited.document["counts"].values())) == (124, 1)
+    assert not waited.document["counts"].keys() & {"succeeded", "failed"}
 
 
 def test_a_wrong_queue_is_answered_with_the_real_ones_and_nothing_is_submitted(

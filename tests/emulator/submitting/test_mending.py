@@ -65,6 +65,7 @@ def test_the_answer_decides(  # noqa: PLR0917 - fixtures and parameters
     assert "exp: 2 runs: " in done.err
     assert ("Nothing was changed." in done.err) is not cancelled
     assert submitter("show", "exp", "--json").document["submissions"][-1]["kind"] == ("cancel" if cancelled else "run")
+    assert submitter("show", "exp").out.endswith(": runs 1-2, those that had not ended\n") is cancelled
 
 
 def test_cancel_ends_the_named_sweep_only(submitter: Submitter, wait_until: Callable[..., Any]) -> None:
@@ -334,6 +335,7 @@ def test_repro_is_the_docker_line_of_the_run(submitter: Submitter, monkeypatch: 
     assert shlex.split(words[-1]) == ["python", "train.py", "--env-id", "Ant's", "--seed", "7"]
     assert "hf_very_secret" not in done.out + done.err
     assert "HF_TOKEN" in done.err
+    assert f"writes into the W&B run {nonce}-1; leave -e WANDB_RUN_ID=... out for a new one." in done.err
     document = submitter("repro", "exp", "--index", "2", "--json").document
     assert document["command"] == "python train.py --env-id B --seed 7"
     assert "hf_very_secret" not in json.dumps(document)

@@ -61,8 +61,11 @@ def test_without_an_answer_nothing_is_taken_away(
     finish(submitter, "done")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
-    assert submitter("prune").code == 1
-    assert active(aws) == {"trainer:1"}
+    asked = submitter("prune", "--sweeps-older-than", "0")
+    assert (asked.code, active(aws)) == (1, {"trainer:1"})
+    stays, lost, *_ = asked.err.splitlines()
+    assert stays == "What unfinished runs need stays."
+    assert lost.startswith("Of such a sweep nobody can tell any more which runs it had and how they ended")
     gone = submitter("prune", "--yes")
     assert gone.out.startswith("1 job definition: rl-batch-")
     assert gone.err.splitlines()[-1] == "They are gone."

@@ -134,11 +134,18 @@ def test_the_log_of_an_earlier_job_of_a_run_is_read_by_its_number(submitter: Sub
     before = submitter("logs", "first", "--index", "2").out
     submitter("retry", "first", "--num-memory", "700")
     submitter("wait", "first", "--poll", "0.1")
+    read = submitter("logs", "first")
+    assert "Run 2 had another job before a retry: --job 1 reads what the first one has logged." in read.err.splitlines()
+    assert "another job" not in submitter("logs", "first", "--index", "1").err
     newest = submitter("logs", "first", "--index", "2").out
     assert before != newest
     assert submitter("logs", "first", "--index", "2", "--job", "1").out == before
     assert submitter("logs", "first", "--index", "2", "--job", "2").out == newest
     assert "There is no job 2: the run has had 1." in submitter("logs", "first", "--index", "1", "--job", "2").err
+    runs = submitter("status", "first", "--runs", "--json").document["runs"]
+    assert [run["jobs"] for run in runs] == [1, 2, 1]
+    assert "job" in submitter("status", "first", "--runs").out.splitlines()[1].split()
+    assert "job" not in submitter("status", "first", "--index", "1").out.splitlines()[2].split()
     submissions = submitter("show", "first", "--json").document["submissions"]
     assert [(each["spec"]["memory_mib"], each["spec"]["attempts"]) for each in submissions][1] == (700, 1)
     lines = submitter("show", "first").out.splitlines()
@@ -230,6 +237,20 @@ def test_ctrl_c_while_waiting_says_that_the_runs_go_on_and_they_do(
     assert "The runs go on; `submitter status emulator/first`" in said
     assert "Traceback" not in said
     assert set(submitter("status", "first", "--json").document["counts"]) <= {"running", "starting"}
+
+
+def test_ctrl_c_while_run_waits_tells_in_the_document_what_was_submitted(
+    submitter: Submitter, typed: Callable[..., list[str]]
+) -> None:
+    line = run("exec sleep 60 # {seed}", "--num-seed", "2", "--wait", "--poll", "0.1", "--json")
+    process = subprocess.Popen(typed(*line), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "2 runs: " not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(told)["submitted"]) == (130, 2)
+    submitter("cancel", "first", "--yes")
 
 
 def test_waiting_stops_at_the_first_failure_on_request(submitter: Submitter) -> None:
