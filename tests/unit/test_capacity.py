@@ -14,21 +14,9 @@ from submitter.capacity import (
     usable_memory_mib,
 )
 from submitter.errors import UsageError
+from tests.queues import C5A_LARGE_SPOT
 
-CPU = Queue(
-    name="c5a-large-spot",
-    arn="arn:aws:batch:us-east-1:123456789012:job-queue/c5a-large-spot",
-    compute_environment="c5a",
-    instance_type="c5a.large",
-    purchase="spot",
-    vcpus=2,
-    memory_mib=4096,
-    gpus=0,
-    gpu_model=None,
-    architecture="x86_64",
-    max_vcpus=2000,
-    fair_share=False,
-)
+CPU = replace(C5A_LARGE_SPOT, max_vcpus=2000)
 GPU = replace(CPU, name="g4dn-xlarge", instance_type="g4dn.xlarge", vcpus=4, memory_mib=16384, gpus=1, gpu_model="T4")
 
 

@@ -4,25 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from infra.outputs import Queue
 from submitter.errors import UsageError
 from submitter.plan import JobSpec
 from submitter.retry import Changes
+from tests.queues import C5A_LARGE_SPOT as QUEUE
 
-QUEUE = Queue(
-    name="c5a-large-spot",
-    arn="",
-    compute_environment="",
-    instance_type="c5a.large",
-    purchase="spot",
-    vcpus=2,
-    memory_mib=4096,
-    gpus=0,
-    gpu_model=None,
-    architecture="x86_64",
-    max_vcpus=16,
-    fair_share=False,
-)
 SPEC = JobSpec(
     image="trainer:1",
     vcpus=1,

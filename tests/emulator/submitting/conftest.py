@@ -18,7 +18,7 @@ import pytest
 
 from emulator.faults import Rule
 from emulator.server import EmulatorServer
-from infra.outputs import Queue, StackOutputs, stack_outputs
+from infra.outputs import StackOutputs, stack_outputs
 from submitter.batch import Batch
 from submitter.cancel import cancel
 from submitter.cli.main import execute
@@ -33,6 +33,7 @@ from submitter.status import RunStatus, StatusReader, SweepStatus
 from submitter.submission import Order, Outcome, run
 from submitter.sweep import RunTable
 from submitter.template import Template
+from tests.queues import C5A_LARGE_SPOT
 
 if TYPE_CHECKING:
     from mypy_boto3_batch.literals import JobStatusType
@@ -215,20 +216,7 @@ def contract(
             {"AttributeName": "n", "AttributeType": "N"},
         ],
     )
-    queue = Queue(
-        name=QUEUE,
-        arn=arn,
-        compute_environment="spot",
-        instance_type="c5a.large",
-        purchase="spot",
-        vcpus=2,
-        memory_mib=4096,
-        gpus=0,
-        gpu_model=None,
-        architecture="x86_64",
-        max_vcpus=16,
-        fair_share=False,
-    )
+    queue = dataclasses.replace(C5A_LARGE_SPOT, arn=arn, compute_environment="spot")
     return StackOutputs(
         schema_version=1,
         region=server.region,

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from infra.outputs import Queue, StackOutputs
+from infra.outputs import StackOutputs
+from tests.queues import C5A_LARGE_SPOT
 
 PPO = "poetry run python cleanrl/ppo.py --env-id CartPole-v1 --total-timesteps 100000 --track --capture_video"
 ATARI = "poetry run python cleanrl/ppo_atari.py --env-id BreakoutNoFrameskip-v4 --track --capture_video"
@@ -62,7 +63,8 @@ def contract(contract: StackOutputs, queue: Callable[..., dict[str, Any]]) -> St
             name = instance_type.replace(".", "-") + ending
             if name not in queues:
                 made = queue(name, instance_type=instance_type)
-                queues[name] = Queue(
+                queues[name] = replace(
+                    C5A_LARGE_SPOT,
                     name=name,
                     arn=made["jobQueueArn"],
                     compute_environment=f"{name}-environment",
@@ -72,9 +74,6 @@ def contract(contract: StackOutputs, queue: Callable[..., dict[str, Any]]) -> St
                     memory_mib=memory,
                     gpus=gpus,
                     gpu_model="T4" if gpus else None,
-                    architecture="x86_64",
-                    max_vcpus=16,
-                    fair_share=False,
                 )
     return replace(contract, queues=queues, queue_names=tuple(sorted(queues)))
 

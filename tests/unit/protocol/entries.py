@@ -1,9 +1,10 @@
 """Entries of the ledger, as the model has them and as the submitter does."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from infra.outputs import Queue, StackOutputs
+from infra.outputs import StackOutputs
 from submitter import history
 from submitter import writer as writers
 from submitter.history import Ended, Record
@@ -11,6 +12,7 @@ from submitter.names import job_name
 from submitter.numbers import NumberSet
 from submitter.plan import JobSpec, job_definition
 from submitter.sweep import RunTable
+from tests.queues import C5A_LARGE_SPOT
 from tests.unit.protocol import world as model
 
 SWEEP: Final = "ada/first"
@@ -22,22 +24,7 @@ CONTRACT: Final = StackOutputs(
     region="us-east-1",
     account_id="123456789012",
     queue_names=(QUEUE,),
-    queues={
-        QUEUE: Queue(
-            name=QUEUE,
-            arn="",
-            compute_environment="",
-            instance_type="c5a.large",
-            purchase="on-demand",
-            vcpus=2,
-            memory_mib=4096,
-            gpus=0,
-            gpu_model=None,
-            architecture="x86_64",
-            max_vcpus=16,
-            fair_share=False,
-        )
-    },
+    queues={QUEUE: replace(C5A_LARGE_SPOT, name=QUEUE, purchase="on-demand")},
     job_role_arn="",
     execution_role_arn="",
     submitter_policy_arn="",
