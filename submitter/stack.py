@@ -97,6 +97,11 @@ def _from_pulumi(source: StackSource, say: Callable[[str], None]) -> str:
     except OSError as error:
         raise ConfigurationError(f"Cannot run `pulumi` to read the stack: {error.strerror}.", _SAVE_OUTPUTS) from error
     if returncode != 0:
+        if "no Pulumi.yaml project file found" in err:
+            raise ConfigurationError(
+                f"There is no Pulumi project in {source.folder.resolve()}, nor above it.",
+                f"Go to the project's folder, or give it with --stack-dir. {_SAVE_OUTPUTS}",
+            )
         raise ConfigurationError(
             f"Pulumi could not read the stack: {_cause(err)}",
             f"Select one with `pulumi stack select`, or name it with --stack and --stack-dir. {_SAVE_OUTPUTS}",

@@ -126,7 +126,7 @@ def execute(arguments: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         return _fail(error.format_message(), None, errors.EXIT_USAGE, title="")
     except click.ClickException as error:
-        return _fail(error.format_message(), _usage_remedy(error), error.exit_code)
+        return _fail(_usage_message(error), _usage_remedy(error), error.exit_code)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader has gone away (`submitter list | head`): say nothing.
         _silence(sys.stdout)
@@ -138,6 +138,16 @@ def execute(arguments: list[str]) -> int:
             raise
         return _fail(explained.message, explained.remedy, explained.exit_code)
     return returned if isinstance(returned, int) else errors.EXIT_DONE
+
+
+def _usage_message(error: click.ClickException) -> str:
+    """Return click's message, with what it calls a valid float range called a number."""
+    message = error.format_message()
+    if not isinstance(error, click.BadParameter):
+        return message
+    for type_name, word in (("valid integer", "whole number"), ("valid float", "number")):
+        message = message.replace(f"{type_name} range", word).replace(type_name, word)
+    return message
 
 
 def _usage_remedy(error: click.ClickException) -> str | None:

@@ -120,7 +120,9 @@ def _blocks(generation: "Generation") -> list[dict[str, Any]]:
 
 def _listed(generation: "Generation") -> Iterator[str]:
     """Yield lines that list the rows, where the runs are not every combination of the values and the seeds."""
-    if len(generation.table.blocks) == 1 and len(generation.table.blocks[0].factors) == max(1, len(generation.axes)):
+    if not (axes := generation.axes):
+        return  # the seeds say it, in the order of the runs
+    if len(generation.table.blocks) == 1 and len(generation.table.blocks[0].factors) == len(axes):
         return
     for block in _blocks(generation):
         yield f"runs {block['runs']}" + (f", seeds {block['seeds']}:" if block["seeds"] else ":")

@@ -84,13 +84,16 @@ def test_another_machine_needs_only_the_stacks_outputs(project: Project, run_in:
     assert logs.stdout == "trained --seed 1\n"
 
 
-def test_an_unselected_stack_is_pulumis_own_words_and_a_way_out(
-    project: Project, run_in: RunIn, tmp_path: Path
-) -> None:
+def test_a_stack_that_cannot_be_read_is_said_with_a_way_out(project: Project, run_in: RunIn, tmp_path: Path) -> None:
+    refused = run_in(project, "submitter", "--stack-dir", str(tmp_path), "queues")
+    assert refused.returncode == 3
+    assert f"There is no Pulumi project in {tmp_path}, nor above it." in refused.stderr
+    assert "--outputs FILE" in refused.stderr
+    (tmp_path / "Pulumi.yaml").write_text("name: other\nruntime: python\n")
     refused = run_in(project, "submitter", "--stack-dir", str(tmp_path), "queues")
     assert refused.returncode == 3
     assert "Pulumi could not read the stack: " in refused.stderr
-    assert "--outputs FILE" in refused.stderr
+    assert "pulumi stack select" in refused.stderr
     refused = run_in(project, "submitter", "--stack", "prod", "queues")
     assert refused.returncode == 3
     assert "prod" in refused.stderr

@@ -109,6 +109,8 @@ def test_a_wrong_queue_is_answered_with_the_real_ones_and_nothing_is_submitted(
     [
         (("run", "--provider", "aws"), "--provider aws needs a queue to submit to."),
         ((*ECHO, "--num-seed", "0"), "--num-seed 0 asks for no run."),
+        ((*ECHO, "--num-seed", "ten"), "'ten' is not a whole number."),
+        (("prune", "--sweeps-older-than", "30d"), "'30d' is not a number."),
         ((*ECHO, "--seeds", "3-1"), "The range 3-1 runs backwards."),
         ((*ECHO, "--seeds", "1", "--num-seed", "2"), "--seeds already says which seeds."),
         ((*ECHO, "--num-gpu", "1"), "have no GPU."),
