@@ -242,7 +242,7 @@ def test_who_waits_until_aws_shows_a_job_is_told_so(machine: Any, monkeypatch: p
 def test_who_waits_for_the_runs_of_a_new_array_is_told_so(
     machine: Any, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "ADMISSION_SECONDS", 0.5)
+    monkeypatch.setattr(scheduler, "ADMISSION_SECONDS", 3)
     machine.run(range(1, 7), command=LONG)
     machine.cancel(only(2))
     assert only_about(
