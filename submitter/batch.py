@@ -235,9 +235,9 @@ class Batch:
 
     def environments(self, arns: Sequence[str]) -> "list[ComputeEnvironmentDetailTypeDef]":
         """Return what AWS knows of these compute environments, in their order."""
-        if not arns:
-            return []
-        found = self._client.describe_compute_environments(computeEnvironments=arns)["computeEnvironments"]
+        found = []
+        for chunk in _chunks(arns, _IDS_PER_DESCRIBE):
+            found += self._client.describe_compute_environments(computeEnvironments=chunk)["computeEnvironments"]
         return sorted(found, key=lambda environment: arns.index(environment["computeEnvironmentArn"]))
 
     def head(self, queue: str) -> str | None:

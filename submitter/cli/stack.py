@@ -27,7 +27,12 @@ def queues_command(source: StackSource, *, as_json: bool) -> None:
     contract = connection.contract
     live = connection.batch.queues(contract.queue_names)
     waiting = connection.batch.waiting([name for name in contract.queue_names if name in live])
-    rows = [_values(contract.queues[name], live.get(name, {}), waiting.get(name)) for name in contract.queue_names]
+    order = {name: queue["computeEnvironmentOrder"][0]["computeEnvironment"] for name, queue in live.items()}
+    on = {each["computeEnvironmentArn"]: each for each in connection.batch.environments(list(order.values()))}
+    rows = [
+        _values(contract.queues[name], live.get(name, {}), on.get(order.get(name, ""), {}), waiting.get(name))
+        for name in contract.queue_names
+    ]
     if as_json:
         click.echo(render.document("queues", {"queues": rows}))
         return
@@ -35,7 +40,9 @@ def queues_command(source: StackSource, *, as_json: bool) -> None:
     click.echo(render.table(header, [_row(values) for values in rows]))
 
 
-def _values(queue: "Queue", live: "Mapping[str, Any]", waiting: int | None) -> dict[str, Any]:
+def _values(
+    queue: "Queue", live: "Mapping[str, Any]", environment: "Mapping[str, Any]", waiting: int | None
+) -> dict[str, Any]:
     gpus = capacity.default_gpus(queue)
     run = {"vcpus": 1, "memory_mib": capacity.default_memory_mib(queue, 1, gpus), "gpus": gpus}
     return {
@@ -43,6 +50,8 @@ def _values(queue: "Queue", live: "Mapping[str, Any]", waiting: int | None) -> d
         "usable_memory_mib": capacity.usable_memory_mib(queue.memory_mib),
         "state": live.get("state", "gone").lower(),
         "status": live.get("status", "gone").lower(),
+        "environment_state": environment.get("state", "gone").lower(),
+        "environment_status": environment.get("status", "gone").lower(),
         "default_run": run,
         "runs_per_instance": capacity.runs_per_instance(queue, **run),
         "runs_at_once": capacity.runs_at_once(queue, **run),
@@ -52,7 +61,6 @@ def _values(queue: "Queue", live: "Mapping[str, Any]", waiting: int | None) -> d
 
 def _row(values: "Mapping[str, Any]") -> tuple[object, ...]:
     gpu = f"{values['gpus']} {values['gpu_model']}" if values["gpus"] else None
-    state = values["state"] if values["status"] == "valid" else f"{values['state']}, {values['status']}"
     return (
         values["name"],
         values["purchase"],
@@ -61,8 +69,21 @@ def _row(values: "Mapping[str, Any]") -> tuple[object, ...]:
         values["memory_mib"],
         gpu,
         values["architecture"],
-        state,
+        _standing(values),
         values["runs_per_instance"],
         values["runs_at_once"],
         values["waiting"],
     )
+
+
+def _standing(values: "Mapping[str, Any]") -> str:
+    """Say whether the queue takes runs, and its environment starts them."""
+    said = [values["state"]]
+    if values["status"] not in {"valid", values["state"]}:
+        said.append(values["status"])
+    said += [
+        f"environment {word}"
+        for word in dict.fromkeys((values["environment_state"], values["environment_status"]))
+        if word not in {"enabled", "valid"}
+    ]
+    return ", ".join(said)

@@ -179,6 +179,16 @@ def test_lists_and_tables_are_for_people_and_json_for_scripts(submitter: Submitt
     assert QUEUE in submitter("queues").out
 
 
+def test_queues_tells_of_a_queue_that_takes_no_runs_and_an_environment_that_starts_none(
+    submitter: Submitter, aws: Callable[..., Any]
+) -> None:
+    aws("batch").update_compute_environment(computeEnvironment="spot", state="DISABLED")
+    assert "  enabled, environment disabled  " in submitter("queues").out
+    aws("batch").update_job_queue(jobQueue=QUEUE, state="DISABLED")
+    (queue,) = submitter("queues", "--json").document["queues"]
+    assert (queue["state"], queue["environment_state"]) == ("disabled", "disabled")
+
+
 def test_another_accounts_credentials_are_refused_before_anything_changes(
     submitter: Submitter, tmp_path: Path, server: EmulatorServer
 ) -> None:
