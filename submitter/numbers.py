@@ -55,13 +55,13 @@ class NumberSet(Set[int]):
         return found
 
     @classmethod
-    def parse(cls, text: str) -> "NumberSet":
+    def parse(cls, text: str, *, typed: bool = False) -> "NumberSet":
         """Read `1-3,7`; the empty text is the empty set.
 
         Raises:
-            UsageError: Not a list of numbers and rising ranges.
+            UsageError: As :func:`parse_ranges`.
         """
-        return cls._of(parse_ranges(text)) if text.strip() else cls()
+        return cls._of(parse_ranges(text, typed=typed)) if text.strip() else cls()
 
     def __str__(self) -> str:
         return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
@@ -154,7 +154,7 @@ def parse_seeds(text: str) -> Seeds:
     Raises:
         UsageError: Nothing in it, not a number, a falling range, or more than a million seeds.
     """
-    asked = [seed for first, last in parse_ranges(text) for seed in range(first, last + 1)]
+    asked = [seed for first, last in parse_ranges(text, typed=True) for seed in range(first, last + 1)]
     times = Counter(asked)
     return Seeds(tuple(times), tuple(seed for seed in times if times[seed] > 1))
 
@@ -173,25 +173,35 @@ def seeds_from(num_seed: int, start_seed: int = 1) -> Seeds:
     return Seeds(tuple(range(start_seed, start_seed + num_seed)))
 
 
-def parse_ranges(text: str) -> list[tuple[int, int]]:
+def parse_ranges(text: str, *, typed: bool = False) -> list[tuple[int, int]]:
     """Read `1-3,7` as inclusive ranges in the order written.
 
+    Args:
+        text: The numbers.
+        typed: Whether a person wrote them, in one command line; what is recorded may have more, of several.
+
     Raises:
-        UsageError: Not a list of numbers and rising ranges, or more than a million numbers.
+        UsageError: Not a list of numbers and rising ranges, or typed, and more than a million numbers.
     """
     ranges = []
     for part in text.split(","):
         if not (match := _RANGE.fullmatch(part)):
             raise UsageError(f"{text!r} is not a list of numbers.", "Write it like 1-3,7.")
-        first, last = _number(match[1]), _number(match[2] or match[1])
+        first, last = parse_number(match[1]), parse_number(match[2] or match[1])
         if last < first:
             raise UsageError(f"The range {part.strip()} runs backwards.", f"Write {last}-{first}.")
         ranges.append((first, last))
-    check_count(sum(last - first + 1 for first, last in ranges))
+    if typed:
+        check_count(sum(last - first + 1 for first, last in ranges))
     return ranges
 
 
-def _number(digits: str) -> int:
+def parse_number(digits: str) -> int:
+    """Read a number.
+
+    Raises:
+        UsageError: It is larger than :data:`MAX_NUMBER`.
+    """
     # Python reads some thousand digits at most.
     if len(digits.lstrip("0")) > len(str(MAX_NUMBER)) or (number := int(digits.lstrip("0") or "0")) > MAX_NUMBER:
         shown = digits if len(digits) < 40 else f"{digits[:20]}... with {len(digits)} digits"

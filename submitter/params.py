@@ -105,9 +105,13 @@ def _csv_lines(text: str, file: str) -> Iterator[_Line]:
         names = next(reader, [])
         if repeated := {name for name in names if names.count(name) > 1}:
             _refuse(file, 1, f"{', '.join(sorted(repeated))} is there twice", "Give each column a name of its own.")
+        empty = None
         for values in reader:
             if not values:
+                empty = reader.line_num
                 continue
+            if empty and len(names) == 1:
+                _refuse(file, empty, "it is empty", 'Write "" for an empty value, or remove the line.')
             if len(values) != len(names):
                 has = f"it has {len(values)} values, and the header has {len(names)} names"
                 _refuse(file, reader.line_num, has, "Put values with commas in double quotes.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from submitter.errors import UsageError
+from submitter.numbers import parse_number
 from submitter.shelltext import Context, ShellText, is_safe, quote, read
 from submitter.sweep import Row
 
@@ -138,7 +139,7 @@ def _cut(text: str, names: Sequence[str], shell: ShellText) -> list[str | Blank]
     any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     pieces: list[str | Blank] = []
     end = 0
-    for match in re.finditer(rf"\{{\{{({any_name})\}}\}}?|(?<!\$)\{{({any_name})\}}", text):
+    for match in re.finditer(rf"\{{\{{({any_name})\}}\}}|(?<!\$)\{{({any_name})\}}", text):
         pieces.append(text[end : match.start()])
         literal, name = match.groups()
         pieces.append(f"{{{literal}}}" if literal else Blank(name, shell.contexts[match.start()]))
@@ -165,7 +166,7 @@ def _own_seed(shell: ShellText, option: str, named: bool) -> int | None:
     """Return the seed that the command gives itself; `{seed}` as its value is none.
 
     Raises:
-        UsageError: It gives several, or one that is not a number.
+        UsageError: It gives several, or one that is not a number or larger than any shell's.
     """
     values = []
     for words in shell.commands:
@@ -182,4 +183,4 @@ def _own_seed(shell: ShellText, option: str, named: bool) -> int | None:
             f"The command sets {option} to {' and '.join(values) or 'nothing'}, which is not one number.",
             f"Write {option} {{seed}} in its place, or ask for runs without a seed.",
         )
-    return int(values[0])
+    return parse_number(values[0])

@@ -15,7 +15,8 @@ _INTRODUCTION: Final = """\
 *Made from the commands' own help by `python -m tools.cli_reference`; a test compares.*
 
 - Options may stand in environment variables: `SUBMITTER_OUTPUTS` is `submitter --outputs`, `SUBMITTER_RUN_QUEUE` is
-  `submitter run --queue`. What skips a question (`--yes`) may not.
+  `submitter run --queue`. What skips a question (`--yes`) may not. An option that may be repeated has each value on a
+  line.
 - Results go to standard output, everything else to standard error. `--json` prints one document, whose `schema` names
   its kind and version: `rl-batch/status/v1` is described by [schemas/status.json](schemas/status.json). `logs --json`
   prints such a document a line ([schemas/log-line.json](schemas/log-line.json)), and so does `status --watch --json`

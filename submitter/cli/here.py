@@ -36,28 +36,35 @@ _SCRIPT_HEAD: Final = (
 )
 
 
-def dry_run(given: Mapping[str, Any], extras: Extras, *, build: bool, as_json: bool) -> None:
-    """Print a docker line for each run, and write them into `<exp-script>.docker.sh`; nothing is run.
+def dry_run(given: Mapping[str, Any], extras: Extras, *, write: bool, as_json: bool) -> None:
+    """Print a docker line for each run; nothing is run.
 
-    With `build`, the image is built first where that is asked for.
+    With `write` they are written into `<exp-script>.docker.sh`, and the image is built first where that is asked for.
     """
     plan, gpus = _plan(given, extras, Secrets({}))
     _check_hidden(given, plan, extras.secrets_here(given["command"]))
     where = places(_cores(), plan.vcpus, gpus)
-    if build:
+    if write:
         extras.build_image(plan.image)
     lines = dry_run_lines(plan, where)
-    script = Path(f"{extras.exp_script}.docker.sh")
+    script = _write_script(f"{extras.exp_script}.docker.sh", lines) if write else None
+    if as_json:
+        click.echo(render.document("docker-lines", {"script": script, "commands": lines}))
+    else:
+        click.echo("\n".join(lines))
+    found = f" The lines are in {script};" if script else ""
+    note(f"Nothing was run.{found} --queue NAME submits the runs, --provider local runs them here.")
+
+
+def _write_script(name: str, lines: Sequence[str]) -> str:
+    """Write the lines into a program, and return its name."""
+    script = Path(name)
     try:
         script.write_text("\n".join([*_SCRIPT_HEAD, *lines, ""]))
         script.chmod(0o755)
     except OSError as error:
-        raise UsageError(f"Cannot write {script}: {error.strerror}.", "Give another --exp-script.") from error
-    if as_json:
-        click.echo(render.document("docker-lines", {"script": str(script), "commands": lines}))
-    else:
-        click.echo("\n".join(lines))
-    note(f"Nothing was run. The lines are in {script}; --queue NAME submits the runs, --provider local runs them here.")
+        raise UsageError(f"Cannot write {name}: {error.strerror}.", "Give another --exp-script.") from error
+    return name
 
 
 def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:

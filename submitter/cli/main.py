@@ -90,7 +90,7 @@ def group(ctx: click.Context, *, stack: str | None, stack_dir: Path, outputs: st
     """Submit seeded experiments to the AWS Batch queues of a Pulumi stack, and watch them.
 
     Options can also be given by environment variables, SUBMITTER_STACK, SUBMITTER_RUN_QUEUE, ..., except those that
-    are about one command: --new, --dry-run, --yes and --force.
+    are about one command: --new, --dry-run, --yes and --force. One that may be repeated has each value on a line.
     """
     ctx.obj = StackSource(outputs=outputs, stack=stack, folder=stack_dir)
 

@@ -32,7 +32,16 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg] # generic in newer re
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NumberSet:
         if isinstance(value, NumberSet):
             return value
-        return NumberSet.parse(value) or self.fail("it is empty: write numbers, such as 3 or 1-3,7.", param, ctx)
+        numbers = NumberSet.parse(value, typed=True)
+        return numbers or self.fail("it is empty: write numbers, such as 3 or 1-3,7.", param, ctx)
+
+
+class Line(click.types.StringParamType):
+    """A text of an option that may be repeated: where it comes from an environment variable, each line is one."""
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """Return the lines that are not blank; click takes the text apart at each blank."""
+        return [line for line in rv.split("\n") if line.strip()]
 
 
 class Amount(click.FloatRange):
@@ -51,7 +60,11 @@ _seed = click.option(
 )
 
 _where = click.option(
-    "--where", metavar="AXIS=VALUE", multiple=True, help="Only the runs with this value, such as env-id=Hopper-v4."
+    "--where",
+    type=Line(),
+    metavar="AXIS=VALUE",
+    multiple=True,
+    help="Only the runs with this value, such as env-id=Hopper-v4.",
 )
 
 _index = click.option(

@@ -51,7 +51,7 @@ _FRESH_SECONDS: Final = 2
     "--dry-run",
     is_flag=True,
     allow_from_autoenv=False,
-    help="Print the requests that would be sent, as JSON; nothing is changed.",
+    help="Print the requests that would be sent, as JSON, or without a queue docker lines; nothing is changed.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the sweep's runs have ended; exit 1 if any failed.")
 @options.poll
@@ -92,7 +92,7 @@ def run_command(
         if really:
             here.run_local(given, extras, as_json=as_json)
         else:
-            here.dry_run(given, extras, build=not dry_run, as_json=as_json)
+            here.dry_run(given, extras, write=not dry_run, as_json=as_json)
         return
     connection = connection or options.connect(source)
     if given["queue"] is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from submitter.cli.options import Line
 from submitter.errors import UsageError
 from submitter.images import DEFAULT_ARCHS, check_reference
 from submitter.params import Params, parse_params
@@ -64,6 +65,7 @@ what: Final = _group(
     ),
     click.option(
         "--grid",
+        type=Line(),
         multiple=True,
         metavar="AXIS=VALUES",
         help="A parameter and its values, such as env-id=CartPole-v1,Acrobot-v1; several make every combination.",
@@ -119,8 +121,8 @@ each_run: Final = _group(
         help="Whether later attempts go on with the run's W&B id or, for programs that do not resume, each have a new "
         "one.",
     ),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of each run; no secrets."),
-    click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag of the jobs on AWS."),
+    click.option("--env", type=Line(), multiple=True, metavar="NAME=VALUE", help="A variable of each run; no secrets."),
+    click.option("--tag", type=Line(), multiple=True, metavar="NAME=VALUE", help="A tag of the jobs on AWS."),
 )
 """What each run gets, and how often it is started."""
 
@@ -134,6 +136,7 @@ archs: Final = click.option(
 
 build_arg: Final = click.option(
     "--build-arg",
+    type=Line(),
     multiple=True,
     metavar="NAME=VALUE",
     help="A value for the Dockerfile's ARG of that name, such as BASE_IMAGE=ubuntu:24.04.",

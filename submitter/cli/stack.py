@@ -79,7 +79,9 @@ def _row(values: "Mapping[str, Any]") -> tuple[object, ...]:
 def _standing(values: "Mapping[str, Any]") -> str:
     """Say whether the queue takes runs, and its environment starts them."""
     said = [values["state"]]
-    if values["status"] not in {"valid", values["state"]}:
+    if said == ["gone"]:
+        return "gone"
+    if values["status"] != "valid":
         said.append(values["status"])
     said += [
         f"environment {word}"

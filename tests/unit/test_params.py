@@ -131,6 +131,7 @@ def test_more_runs_than_anybody_means_are_refused_before_they_are_made(options: 
         ("a,b\n", "r.csv", "r.csv has no runs."),
         ("a,b\n1\n", "r.csv", "Line 2 of r.csv: it has 1 values, and the header has 2 names."),
         ("a,a\n1,2\n", "r.csv", "Line 1 of r.csv: a is there twice."),
+        ("a\n\n1\n\n", "r.csv", "Line 2 of r.csv: it is empty."),
         ('a\n"1\n', "r.csv", "Line 2 of r.csv: unexpected end of data."),
         ("--lr\n1\n", "r.csv", "Line 1 of r.csv: '--lr' is not a name for an axis."),
         ('\n{"a b": 1}', "r.jsonl", "Line 2 of r.jsonl: 'a b' is not a name for an axis."),

@@ -35,6 +35,12 @@ def test_what_is_no_list_of_seeds_is_refused(text: str) -> None:
         parse_seeds(text)
 
 
+def test_what_several_commands_have_recorded_may_be_more_than_one_command_takes() -> None:
+    assert len(NumberSet.parse("1-3000000")) == 3_000_000
+    with pytest.raises(UsageError, match="more than one command takes"):
+        NumberSet.parse("1-3000000", typed=True)
+
+
 def test_a_range_that_runs_backwards_is_answered_with_the_right_one() -> None:
     with pytest.raises(UsageError, match="1-3"):
         parse_seeds("3-1")

@@ -102,6 +102,24 @@ def test_double_braces_stand_for_a_literal_name() -> None:
     assert rendered("echo {{seed}} {{env-id}} {seed}", ("env-id",), ("A",)) == "echo {seed} {env-id} 3 --env-id A"
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("echo {{seed},{v}}", "echo {3,x}"),
+        ("echo '{\"s\": {{seed}, 3}}'", "echo '{\"s\": {3, 3}}'"),
+    ],
+)
+def test_a_brace_before_a_place_is_itself(command: str, text: str) -> None:
+    assert rendered(f"{command} {{v}} {{seed}}", ("v",), ("x",)) == f"{text} x 3"
+
+
+@pytest.mark.parametrize("seed", [str(2**63), str(2**64 - 1), "9" * 5000])
+@pytest.mark.parametrize(("style", "option"), [("flag", "--seed "), ("flag", "--seed="), ("hydra", "seed=")])
+def test_an_own_seed_that_no_shell_can_hold_is_refused(seed: str, style: ArgStyle, option: str) -> None:
+    with pytest.raises(UsageError, match="is too large"):
+        Template.parse(f"t {option}{seed}", (), arg_style=style)
+
+
 def test_the_users_text_keeps_its_blanks_quotes_and_dollars() -> None:
     text = "echo 'a  b' \"$HOME\" && python -c 'print(\"e\")' {seed}\n"
     assert rendered(text) == text.replace("{seed}", "3")

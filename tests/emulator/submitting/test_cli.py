@@ -94,6 +94,17 @@ def test_waiting_longer_than_allowed_exits_with_124_and_the_runs_go_on(submitter
     assert not waited.document["counts"].keys() & {"succeeded", "failed"}
 
 
+def test_a_variable_gives_a_repeatable_option_a_value_a_line(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUBMITTER_RUN_ENV", "A=b  c\nD=e\n")
+    monkeypatch.setenv("SUBMITTER_RUN_GRID", 'v="a, b",c')
+    done = submitter(*ECHO[:-1], 'echo "$A $D"', "--wait", "--poll", "0.1")
+    assert done.code == 0
+    logged = submitter("logs", "first", "--where", 'v="a, b"').out
+    assert logged == "b  c e --v a, b --seed 1\n"
+
+
 def test_a_wrong_queue_is_answered_with_the_real_ones_and_nothing_is_submitted(
     submitter: Submitter, server: EmulatorServer
 ) -> None:

@@ -66,6 +66,13 @@ def test_without_a_daemon_they_are_this_machines_which_is_said(
     assert f"No Docker daemon answers at unix://{folder}/docker.sock. The lines are for the 16 cores" in printed.err
 
 
+def test_an_asked_for_dry_run_writes_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "debug.sh.docker.sh").write_text("mine")
+    assert execute([*RUN, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["script"] is None
+    assert (folder / "debug.sh.docker.sh").read_text() == "mine"
+
+
 def test_the_script_can_be_run_and_committed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "sentinel")
     assert execute([*RUN, "--exp-script", "ppo.sh", "--wandb-key", "sentinel"]) == 0
