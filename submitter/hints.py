@@ -8,7 +8,7 @@ from submitter.template import SEED
 
 
 def hints(command: str, axes: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each brace that nearly names a value, and each parameter that the command gives itself.
+    """Yield a sentence for each brace that should name a value, and each parameter that the command gives itself.
 
     Args:
         command: As it was typed.
@@ -16,8 +16,12 @@ def hints(command: str, axes: Sequence[str]) -> Iterator[str]:
     """
     names = {_plain(name): name for name in (*axes, SEED)}
     for found in dict.fromkeys(re.findall(r"(?<![${])\{([A-Za-z][\w.-]*)\}", command)):
-        if found not in names.values() and (near := get_close_matches(_plain(found), names, n=1, cutoff=0.75)):
+        if found in names.values():
+            continue
+        if near := get_close_matches(_plain(found), names, n=1, cutoff=0.75):
             yield f"{{{found}}} in the command names no value and stays as it is; did you mean {{{names[near[0]]}}}?"
+        elif "-" in found:  # as only a parameter is called; {print} and {name} are other languages'
+            yield f"{{{found}}} in the command names no value and stays as it is."
     for axis in axes:
         option = re.escape(_plain(axis)).replace("_", "[_-]")
         if f"{{{axis}}}" not in command and (given := re.search(rf"(?<!\S)--{option}(?=[\s=]|$)", command)):

@@ -24,6 +24,8 @@ _MAX_TAG: Final = 64
 _DEFAULT_URL: Final = "https://api.wandb.ai"
 _TRACK: Final = ("--track", "--wandb")
 _OFF: Final = frozenset({"false", "0", "no", "off"})
+_WITHOUT_KEY: Final = frozenset({"offline", "dryrun", "disabled"})
+"""Values of WANDB_MODE with which nothing is sent to a server."""
 
 
 def tracks(command: str) -> bool:
@@ -36,21 +38,30 @@ def tracks(command: str) -> bool:
     return False
 
 
-def api_key(given: str | None, command: str, environment: Mapping[str, str]) -> str | None:
+def api_key(
+    given: str | None, command: str, environment: Mapping[str, str], variables: Mapping[str, str] | None = None
+) -> str | None:
     """Return the key: the one given, else WANDB_API_KEY, else the netrc file's for the host of WANDB_BASE_URL.
+
+    Args:
+        given: The one given, if any.
+        command: The command of the runs.
+        environment: The caller's.
+        variables: What the runs are given; WANDB_MODE may say that they need no key.
 
     Raises:
         ConfigurationError: There is none, and the command tracks its runs.
         UsageError: WANDB_BASE_URL is no URL.
     """
     url = environment.get(_BASE_URL) or _DEFAULT_URL
-    host, needed = _split(url).hostname or "", tracks(command)
+    host = _split(url).hostname or ""
+    needed = tracks(command) and (variables or {}).get("WANDB_MODE") not in _WITHOUT_KEY
     key = given or environment.get(API_KEY) or _from_netrc(host, environment, needed=needed)
     if key is None and needed:
         log_in = "wandb login" if url == _DEFAULT_URL else f"wandb login --host {url}"
         raise ConfigurationError(
             f"The command tracks its runs, and there is no W&B key for {host}.",
-            f"Run `{log_in}`, or set {API_KEY}.",
+            f"Run `{log_in}`, or set {API_KEY}{'' if variables is None else '; --env WANDB_MODE=offline needs none'}.",
         )
     return key
 

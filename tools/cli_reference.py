@@ -26,7 +26,7 @@ _INTRODUCTION: Final = """\
   130 interrupted.
 - `python -m submitter` is the same program.
 - Completion by the Tab key: `eval "$(_SUBMITTER_COMPLETE=bash_source submitter)"` in `~/.bashrc`; `zsh_source` and
-  `fish_source` for the other shells.
+  `fish_source` for the other shells. It knows commands, options and fixed choices.
 """
 
 

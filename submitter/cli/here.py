@@ -73,7 +73,7 @@ def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> Non
     Raises:
         RunsFailedError: Not all of them succeeded.
     """
-    secrets = extras.secrets(given["command"])
+    secrets = extras.secrets(given["command"], parse_variables(given["env"]))
     plan, gpus = _plan(given, extras, secrets)
     _check_hidden(given, plan, secrets)
 

@@ -54,14 +54,14 @@ class Extras:
         given = {"secret": list(self.secret), "auto_tag": self.auto_tag}
         return {"pin": self.pin} | {name: value for name, value in given.items() if value}
 
-    def secrets(self, command: str) -> Secrets:
-        """Return the values that only jobs may see.
+    def secrets(self, command: str, variables: Mapping[str, str]) -> Secrets:
+        """Return the values that only jobs may see; `variables` are those that everybody may.
 
         Raises:
             ConfigurationError: The command tracks its runs, and there is no key.
             UsageError: A named variable is not set.
         """
-        return collect(self.secret, os.environ, wandb_key=api_key(self.wandb_key, command, os.environ))
+        return collect(self.secret, os.environ, wandb_key=api_key(self.wandb_key, command, os.environ, variables))
 
     def secrets_here(self, command: str) -> Secrets:
         """Return those of the values that are here: what only shows the runs needs none, and must show none."""
@@ -73,7 +73,7 @@ class Extras:
 
     def variables(self, command: str, name: str, commit: Commit | None, secrets: Secrets) -> Mapping[str, str]:
         """Return the variables for W&B, where the command has to do with it, but for those that are secrets."""
-        if API_KEY not in secrets.names and not tracks(command):
+        if API_KEY not in secrets.names and not tracks(command) and not self.auto_tag:
             return {}
         more = _auto_tags(commit) if self.auto_tag else []
         found = variables(os.environ, name=name, commit=commit, more_tags=more)

@@ -89,6 +89,8 @@ def run_command(
         from submitter.cli import here  # noqa: PLC0415 - what it needs, submitting does not
 
         really = extras.provider == "local" and not dry_run
+        if wait and not extras.provider and not dry_run:
+            raise UsageError("--wait waits for runs on a queue, and none is named.", "Give --queue NAME.")
         if really:
             here.run_local(given, extras, as_json=as_json)
         else:
@@ -116,7 +118,7 @@ def _submit(
     from submitter.submission import binds, foresee, goes_on_with  # noqa: PLC0415 - so that --help does not pay for boto3
 
     extras.check_build(prepared.record.image, prepared.queue)
-    secrets = extras.secrets(prepared.record.command)
+    secrets = extras.secrets(prepared.record.command, prepared.spec.environment)
     # The registry is asked while AWS is; what is to be built it does not have yet.
     with nullcontext() if extras.build else LookUp(prepared.record.image) as look_up:
         known = connection.entries_if_reachable(prepared, note) if dry_run else connection.entries(prepared)

@@ -92,7 +92,10 @@ identity: Final = _group(
     click.option("--name", help="The sweep's name.  [default: the script's and a hash of command and image]"),
     click.option("--owner", metavar="OWNER", help="Whose sweep it is.  [default: the AWS caller's name]"),
     click.option(
-        "--like", metavar="OTHER", help="Take the runs and options of this sweep, but for those that are given here."
+        "--like",
+        metavar="OTHER",
+        help="Take the runs and options of this sweep, but for those that are given here; they count before "
+        "environment variables.",
     ),
 )
 """Which sweep the runs belong to."""

@@ -10,6 +10,7 @@ from submitter.hints import hints
     [
         ("train --lr {learning_rate}", "did you mean {learning-rate}?"),
         ("train {learning-rate} {sed}", "did you mean {seed}?"),
+        ("train {env-id}", "{env-id} in the command names no value and stays as it is."),
         ("train --learning-rate 0.1", "has --learning-rate already"),
         ("train --learning_rate=0.1", "has --learning_rate already"),
     ],

@@ -62,6 +62,10 @@ def test_a_missing_key_is_an_error_only_when_the_command_tracks() -> None:
         api_key(None, TRACKED, {})
     assert refused.value.remedy == "Run `wandb login`, or set WANDB_API_KEY."
     with pytest.raises(ConfigurationError) as refused:
+        api_key(None, TRACKED, {}, {"WANDB_MODE": "online"})
+    assert "--env WANDB_MODE=offline" in str(refused.value.remedy)
+    assert api_key(None, TRACKED, {}, {"WANDB_MODE": "offline"}) is None
+    with pytest.raises(ConfigurationError) as refused:
         api_key(None, TRACKED, {"WANDB_BASE_URL": "https://wandb.example.org"})
     assert "wandb login --host https://wandb.example.org" in str(refused.value.remedy)
 

@@ -118,6 +118,7 @@ def test_a_wrong_queue_is_answered_with_the_real_ones_and_nothing_is_submitted(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("run", "--command", "x", "--wait"), "--wait waits for runs on a queue, and none is named."),
         (("run", "--provider", "aws"), "--provider aws needs a queue to submit to."),
         ((*ECHO, "--num-seed", "0"), "--num-seed 0 asks for no run."),
         ((*ECHO, "--num-seed", "ten"), "'ten' is not a whole number."),

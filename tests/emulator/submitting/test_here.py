@@ -159,7 +159,7 @@ def test_a_local_run_of_a_tracking_command_asks_for_a_key_first(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert execute([*RUN, "--provider", "local"]) == 3
-    assert "Run `wandb login`, or set WANDB_API_KEY." in capsys.readouterr().err
+    assert "Run `wandb login`, or set WANDB_API_KEY; --env WANDB_MODE=offline needs none." in capsys.readouterr().err
     assert list(folder.iterdir()) == []
 
 
