@@ -117,7 +117,7 @@ def test_what_others_are_writing_is_written_again(
 ) -> None:
     """DynamoDB refuses a write to an item that a transaction has at the moment, and boto3 leaves that to its caller."""
     waits: list[float] = []
-    monkeypatch.setattr("submitter.ledger.time.sleep", waits.append)
+    monkeypatch.setattr("submitter.ledger.time", SimpleNamespace(sleep=waits.append))  # not every thread's
     machine.ledger.put(SWEEP, entry, after=None)
     make_request = Endpoint.make_request
 

@@ -349,11 +349,15 @@ def test_a_retry_that_has_nothing_to_send_keeps_nothing(
     lose_keys: Callable[[], None],
     server: EmulatorServer,
     monkeypatch: pytest.MonkeyPatch,
+    wait_until: Callable[..., Any],
+    *,
     command: str,
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", SENTINEL)
     waiting = ("--wait", "--poll", "0.1") if command == "true" else ()
     submitter(*RUN, f"{command} # {{seed}}", "--secret", "HF_TOKEN", *waiting)
+    # What has not begun cannot without its key.
+    wait_until(lambda: submitter("status", "first", "--json").document["counts"].keys() <= {"running", "succeeded"})
     lose_keys()
     before = [call for call in server.control.record.calls() if call.changes]
     if command == "true":
