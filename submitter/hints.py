@@ -18,10 +18,10 @@ def hints(command: str, axes: Sequence[str]) -> Iterator[str]:
     for found in dict.fromkeys(re.findall(r"(?<![${])\{([A-Za-z][\w.-]*)\}", command)):
         if found in names.values():
             continue
-        if near := get_close_matches(_plain(found), names, n=1, cutoff=0.75):
-            yield f"{{{found}}} in the command names no value and stays as it is; did you mean {{{names[near[0]]}}}?"
-        elif "-" in found:  # as only a parameter is called; {print} and {name} are other languages'
-            yield f"{{{found}}} in the command names no value and stays as it is."
+        near = get_close_matches(_plain(found), names, n=1, cutoff=0.75)
+        if near or "-" in found:  # as only a parameter is called; {print} and {name} are other languages'
+            meant = f"; did you mean {{{names[near[0]]}}}?" if near else "."
+            yield f"{{{found}}} in the command names no value and stays as it is{meant}"
     for axis in axes:
         option = re.escape(_plain(axis)).replace("_", "[_-]")
         if f"{{{axis}}}" not in command and (given := re.search(rf"(?<!\S)--{option}(?=[\s=]|$)", command)):

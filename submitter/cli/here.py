@@ -47,7 +47,9 @@ def dry_run(given: Mapping[str, Any], extras: Extras, *, write: bool, as_json: b
     if write:
         extras.build_image(plan.image)
     lines = dry_run_lines(plan, where)
-    script = _write_script(f"{extras.exp_script}.docker.sh", lines) if write else None
+    script = f"{extras.exp_script}.docker.sh" if write else None
+    if script:
+        _write_script(script, lines)
     if as_json:
         click.echo(render.document("docker-lines", {"script": script, "commands": lines}))
     else:
@@ -56,15 +58,14 @@ def dry_run(given: Mapping[str, Any], extras: Extras, *, write: bool, as_json: b
     note(f"Nothing was run.{found} --queue NAME submits the runs, --provider local runs them here.")
 
 
-def _write_script(name: str, lines: Sequence[str]) -> str:
-    """Write the lines into a program, and return its name."""
+def _write_script(name: str, lines: Sequence[str]) -> None:
+    """Write the lines into a program of this name."""
     script = Path(name)
     try:
         script.write_text("\n".join([*_SCRIPT_HEAD, *lines, ""]))
         script.chmod(0o755)
     except OSError as error:
         raise UsageError(f"Cannot write {name}: {error.strerror}.", "Give another --exp-script.") from error
-    return name
 
 
 def run_local(given: Mapping[str, Any], extras: Extras, *, as_json: bool) -> None:
